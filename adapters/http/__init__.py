@@ -1,0 +1,1 @@
+"""HTTP as a chat platform: a JSON API and server-sent events."""

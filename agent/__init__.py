@@ -1,0 +1,1 @@
+"""The mind of one session: model, tools, and the control layer that stands before the host."""

@@ -1,0 +1,1 @@
+"""One-shot sandboxes: every command and every file tool runs inside one."""

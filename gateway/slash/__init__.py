@@ -1,0 +1,1 @@
+"""The words that people type to control a session."""

@@ -1,0 +1,1 @@
+"""Everything durable: one SQLite database with a single writer."""
