@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import NamedTuple
 
 from agent.control.guard import programs
 from agent.control.guard.marks import Stream, has_mark, visible
 from agent.control.guard.state import State
+
+
+_SIGNAL = re.compile(
+    r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP|TTIN|TTOU|WINCH|\d+)\Z"
+)
 
 
 class Reach(enum.IntEnum):
@@ -134,11 +140,16 @@ class Command:
     def inert(self) -> bool:
         """Whether a switch makes it print help or only say what it would do."""
         for given, value in self._options or ():
-            if given in programs.ALWAYS_INERT or given in self.spec.inert:
+            if given in programs.ALWAYS_INERT or given in self._inert_options():
                 return True
             if given in programs.DRY_RUN and value not in ("none", "false"):
                 return True
         return False
+
+    def _inert_options(self) -> frozenset[str]:
+        if self.spec.verbs and self.operands:
+            return programs.GIT_VERBS.get(self.operands[0], programs.PLAIN).inert
+        return self.spec.inert
 
     @property
     def only_talks(self) -> bool:
@@ -171,6 +182,7 @@ def parse_options(arguments: list[str], spec: programs.Spec) -> tuple[list[tuple
     options: list[tuple[str, str | None]] = []
     operands: list[str] = []
     index, count = 0, len(arguments)
+    verb: str | None = None if spec.verbs else ""
     while index < count:
         word = arguments[index]
         index += 1
@@ -179,9 +191,15 @@ def parse_options(arguments: list[str], spec: programs.Spec) -> tuple[list[tuple
             break
         if len(word) < 2 or word[0] != "-":
             operands.append(word)
+            if verb is None:
+                verb = word
+                spec = programs.GIT_VERBS.get(word, programs.PLAIN)
+                continue
             if spec.stops:
                 operands += arguments[index:]
                 break
+        elif spec.signals and _SIGNAL.match(word):
+            options.append((word, None))
         elif word[1] == "-" or spec.long_dash:
             name, equals, value = word.partition("=")
             if not equals and (name in spec.values or (spec.long_dash and f"-{name}" in spec.values)) and index < count:

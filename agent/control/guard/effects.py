@@ -145,6 +145,7 @@ for _same, _as in (
     TOUCHES[_same] = TOUCHES[_as]
 
 _FORMATTERS = re.compile(r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z")
+_SED_WRITES = re.compile(r"(?:^|[;{}/|#,\d$\s])[gpi\d]*[wW]\s+(/[^\s;}]+|~[^\s;}]*|\.\.?/[^\s;}]+)")
 _SYMBOLIC = re.compile(r"-[rwxXst]+(?:,|\Z)")
 
 
@@ -163,6 +164,10 @@ def of(command: Command) -> list[Effect]:
     if touches:
         for touch in touches:
             _operands(command, touch, found)
+        if name in ("sed", "gsed"):
+            scripts = command.values("-e", "--expression") or command.operands[:1]
+            for script in scripts:
+                found += [_seen(WRITE, command.state.resolve(match[1]), command) for match in _SED_WRITES.finditer(script)]
     elif _FORMATTERS.match(name):
         for word in command.operands:
             if not word.isdigit():

@@ -13,12 +13,16 @@ class Spec(NamedTuple):
         inert: options with which it only tells what it would do.
         long_dash: ``-name`` is one option and no cluster.
         stops: options end at the first operand.
+        signals: ``-KILL`` and ``-9`` are one option and no cluster.
+        verbs: what follows the first operand has a grammar of its own, see :data:`GIT_VERBS`.
     """
 
     values: frozenset[str] = frozenset()
     inert: frozenset[str] = frozenset()
     long_dash: bool = False
     stops: bool = False
+    signals: bool = False
+    verbs: bool = False
 
 
 def _names(text: str) -> frozenset[str]:
@@ -43,10 +47,49 @@ _KUBE = spec(
 _DOCKER = spec("H host c context l log-level config f file p project-name profile project-directory env-file ansi filter format n s t time signal", "dry-run")
 _APT = spec("t o c target-release option config-file", "s simulate dry-run just-print recon no-act download-only")
 _HELM = spec("n namespace kube-context kubeconfig version f values set timeout repo", "dry-run")
-_GIT = spec(
-    "C c git-dir work-tree namespace exec-path config-env m message F file author date C-arg S G grep s source since until after before format "
-    "pretty output-directory depth b B branch o reference orphan x exec onto upstream-branch u upload-pack receive-pack push-option",
-)
+_GIT = spec("C c git-dir work-tree namespace exec-path config-env super-prefix list-cmds attr-source", stops=True)._replace(verbs=True)
+#: Options with a value of git's verbs.
+GIT_VERBS: dict[str, Spec] = {
+    "add": spec("chmod pathspec-from-file", "n dry-run"),
+    "am": spec("C p directory exclude include patch-format"),
+    "apply": spec("C p directory exclude include whitespace", "check stat numstat summary"),
+    "archive": spec("o output remote exec format prefix"),
+    "bisect": spec("term-old term-new"),
+    "blame": spec("L S C M date contents ignore-rev"),
+    "branch": spec("u t-arg set-upstream-to contains no-contains merged-x no-merged-x points-at format sort column"),
+    "checkout": spec("b B orphan conflict pathspec-from-file"),
+    "cherry-pick": spec("m mainline s-arg X strategy-option strategy S-arg"),
+    "clean": spec("e exclude", "n dry-run"),
+    "clone": spec("b branch depth o origin u upload-pack c config reference j jobs template separate-git-dir shallow-since filter server-option bundle-uri"),
+    "commit": spec("m message F file C c reuse-message reedit-message author date t template fixup squash cleanup trailer", "dry-run"),
+    "config": spec("f file blob type default get get-all get-regexp unset unset-all comment value"),
+    "diff": spec("S G U O output diff-filter stat-width inter-hunk-context unified word-diff-regex"),
+    "difftool": spec("x extcmd t tool"),
+    "fetch": spec("depth deepen shallow-since shallow-exclude j jobs refmap upload-pack o server-option negotiation-tip filter", "dry-run"),
+    "filter-branch": spec("tree-filter index-filter env-filter msg-filter parent-filter commit-filter tag-name-filter subdirectory-filter d original setup"),
+    "format-patch": spec("o output-directory start-number v in-reply-to to cc subject-prefix"),
+    "grep": spec("e A B C m f max-depth threads max-count"),
+    "log": spec("S G n L grep author committer since until after before format pretty max-count skip date diff-filter output"),
+    "ls-remote": spec("upload-pack sort o server-option"),
+    "merge": spec("m F s-arg X strategy strategy-option message into-name"),
+    "mergetool": spec("t tool"),
+    "mv": spec("", "n dry-run"),
+    "notes": spec("m F C c ref"),
+    "pull": spec("depth j jobs X strategy upload-pack s-arg", "dry-run"),
+    "push": spec("o push-option receive-pack exec repo recurse-submodules-x", "n dry-run"),
+    "rebase": spec("x exec onto s X strategy strategy-option whitespace C"),
+    "reset": spec("pathspec-from-file"),
+    "restore": spec("s source conflict pathspec-from-file"),
+    "revert": spec("m mainline X strategy"),
+    "rm": spec("pathspec-from-file", "n dry-run"),
+    "show": spec("format pretty output S G"),
+    "stash": spec("m message pathspec-from-file"),
+    "submodule": spec("b branch reference depth j jobs name"),
+    "switch": spec("c C orphan conflict create force-create"),
+    "tag": spec("m F u local-user message file contains points-at sort format cleanup n-arg"),
+    "update-ref": spec("m"),
+    "worktree": spec("b B reason expire", "n dry-run"),
+}
 _AWS = spec(
     "profile region output endpoint-url query cli-input-json instance-ids db-instance-identifier user-name policy-arn role-name stack-name "
     "bucket key secret-id filters function-name table-name",
@@ -114,10 +157,10 @@ SPECS: dict[str, Spec] = {
     "systemctl": spec("H M p t s n o host machine property type signal lines output state root kill-who kill-whom job-mode what", "dry-run"),
     "journalctl": spec("u t n p o D S U g c unit identifier lines priority output directory since until grep cursor file boot root namespace"),
     "service": PLAIN,
-    "pkill": spec("u U G g P s t F d euid uid group pgroup parent session terminal pidfile signal ns nslist older O delimiter q queue c cgroup r runstates"),
+    "pkill": spec("u U G g P s t F d euid uid group pgroup parent session terminal pidfile signal ns nslist older O delimiter q queue c cgroup r runstates")._replace(signals=True),
     "pgrep": spec("u U G g P s t F d euid uid group pgroup parent session terminal pidfile ns nslist older O delimiter c cgroup r runstates"),
-    "killall": spec("s u o y n Z signal user older-than younger-than ns context", stops=False),
-    "fuser": spec("n N namespace", long_dash=False),
+    "killall": spec("s u o y n Z signal user older-than younger-than ns context")._replace(signals=True),
+    "fuser": spec("n N namespace")._replace(signals=True),
     "apt": _APT,
     "apt-get": _APT,
     "aptitude": _APT,

@@ -127,8 +127,9 @@ def run_file(word: str, arguments: list[str], command: Command, evaluator: Evalu
     """Evaluate a file that is run as a program or script, if this command made it; note workspace files."""
     state = command.state
     path = state.resolve(word)
-    if is_channel(path) or path in ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
-        stream = file_content(path, state)
+    stdin = path in ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0")
+    if stdin or is_channel(path):
+        stream = command.stdin if stdin else file_content(path, state)
         if language:
             return interpreters.program(stream, command, evaluator, language)
         return run_stream(stream, command, evaluator, here=here)
@@ -159,7 +160,7 @@ def run_file(word: str, arguments: list[str], command: Command, evaluator: Evalu
 def shell(command: Command, evaluator: Evaluator) -> Stream | None:
     """``bash``, ``sh`` and their like."""
     words = command.argv[1:]
-    text = False
+    text = reads = False
     index = 0
     while index < len(words):
         word = words[index]
@@ -177,13 +178,14 @@ def shell(command: Command, evaluator: Evaluator) -> Stream | None:
             if "n" in word and word[0] == "-":
                 return EMPTY
             text = text or ("c" in word and word[0] == "-")
+            reads = reads or ("s" in word and word[0] == "-")
             index += word[-1] in "oO"
     rest = words[index:]
     if text:
         if not rest:
             return EMPTY
-        return run_text(rest[0], command, evaluator, positional=rest[2:] if len(rest) > 1 else None) if rest[1:] else run_text(rest[0], command, evaluator)
-    if rest and rest[0] != "-":
+        return run_text(rest[0], command, evaluator, positional=rest[2:] if rest[1:] else None)
+    if rest and rest[0] != "-" and not reads:
         return run_file(rest[0], rest[1:], command, evaluator)
     return run_stream(command.stdin, command, evaluator) if command.piped else None
 

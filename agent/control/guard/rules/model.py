@@ -51,6 +51,7 @@ class Rule(Reason):
         verbs: leading operands, any of these; words separated by blanks, ``*`` as in file names.
         options: any of these is given.
         without: none of these is given.
+        first: the first operand matches this expression.
         operand: an operand matches this expression.
         value: an option of ``options`` has a value that matches this expression.
         text: the arguments, joined by blanks, match this expression.
@@ -63,6 +64,7 @@ class Rule(Reason):
     verbs: tuple[str, ...] = ()
     options: str = ""
     without: str = ""
+    first: str = ""
     operand: str = ""
     value: str = ""
     text: str = ""
@@ -80,6 +82,8 @@ class Rule(Reason):
         if self.options and not _options_hold(self, command):
             return False
         if self.without and command.has(*self.without.split()):
+            return False
+        if self.first and not (operands and _compiled(self.first).search(operands[0])):
             return False
         if self.operand and not any(_compiled(self.operand).search(one) for one in operands):
             return False
