@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import builtins, streams, unwrap
 from agent.control.guard.command import HERE, Command, Redirect, Where, base_name
 from agent.control.guard.exceptions import OverLimit, Unreadable
@@ -46,7 +47,7 @@ class Judge(Protocol):
     def fact(self, name: str, command: Command, resolved: str = "") -> None:
         """Note something that no argument list shows; ``name`` is one of the rules' facts."""
 
-_ASSIGN = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ASSIGN = Expression(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _SKIPPED = frozenset((";", "&", "\n", "&&", "||", "|", "|&", ";;", ";&", ";;&", "{", "}", "(", ")", "then", "do", "done", "fi", "in", "comment"))
 
 

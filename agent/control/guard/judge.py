@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
 from agent.control.guard.command import Command, Reach
 from agent.control.guard.effects import Effect
@@ -16,10 +17,10 @@ from agent.control.guard.verdict import Assumptions, Finding, Shape, Verdict
 MAX_FINDINGS = 64
 
 _SUBCOMMANDS = frozenset(effects.TOUCHES)
-_DEVICE_OK = re.compile(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
+_DEVICE_OK = Expression(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
+_SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
 _PRINTS = frozenset(("echo", "printf", "printenv", "tee", "logger", "cat", "wall", "write", "say"))
-_ENDLESS = re.compile(r"/dev/(?:zero|u?random|full)\Z")
+_ENDLESS = Expression(r"/dev/(?:zero|u?random|full)\Z")
 
 
 class Judge:
