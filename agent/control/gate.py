@@ -12,7 +12,7 @@ from agent.control.request import CommandRequest, CommandResult
 class Gate(Protocol):
     """Validates, judges, asks, records and runs a request.
 
-    Fulfilled by :class:`agent.control.pipeline.Pipeline`. Known commands of this version: ``terminal`` (args ``script``,
+    Fulfilled by :class:`agent.control.pipeline.Pipeline`. Known commands: ``terminal`` (args ``script``,
     optional ``workdir``), ``files:read`` (``path``, optional ``offset`` and ``limit``, lines from 1), ``files:write``
     (``path``, ``content``) and ``files:list`` (optional ``path``).
     """
