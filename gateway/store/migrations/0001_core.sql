@@ -41,6 +41,7 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_queue ON inbox (session, control, id) WHERE state = 'queued';
 CREATE INDEX inbox_ref ON inbox (session, message_ref);
 CREATE INDEX inbox_age ON inbox (received_at);
+CREATE INDEX inbox_turn ON inbox (turn) WHERE turn IS NOT NULL;
 
 CREATE TABLE dead_letters (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -82,6 +83,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_session ON messages (session, id);
 CREATE INDEX messages_turn ON messages (turn, id);
+CREATE UNIQUE INDEX messages_call ON messages (call_id) WHERE call_id IS NOT NULL;
 
 CREATE TABLE tool_calls (
     id         TEXT PRIMARY KEY,               -- the request id
