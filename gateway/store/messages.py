@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0917 - session, turn and text come in this order everywhere
 """What was said in a session, in the order in which the model sees it."""
 
 from __future__ import annotations
