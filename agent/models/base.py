@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
+#: Most calls of one message; each may become a card that a person has to read. Of a message with more, none is run.
+MAX_CALLS = 32
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call as the model wrote it.
