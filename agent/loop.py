@@ -160,7 +160,8 @@ def _taken_in(message: AssistantMessage) -> AssistantMessage:
         ToolCall(
             f"call_{uuid.uuid4().hex}",
             clean_text(call.name[:_NAME_CHARS]),
-            clean_text(call.arguments[: MAX_ARGUMENTS_CHARS + 1]),
+            # A lone surrogate becomes its escape, which no parser takes: such a call must fail, not run changed.
+            call.arguments[: MAX_ARGUMENTS_CHARS + 1].encode(errors="backslashreplace").decode(),
         )
         for call in message.calls[:_KEPT_CALLS]
     )

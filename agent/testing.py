@@ -223,9 +223,9 @@ class FakeGate:
         self.starts: list[str] = []
         self.results: dict[str, CommandResult] = {}
 
-    def survivor(self) -> FakeGate:
+    def survivor(self, *, on_step: Callable[[str, str], None] = lambda *_: None) -> FakeGate:
         """A gate with the same records, as after a restart."""
-        gate = FakeGate(self._answer, judge=self._judge, on_step=self._on_step)
+        gate = FakeGate(self._answer, judge=self._judge, on_step=on_step)
         gate.starts = list(self.starts)
         gate.results = dict(self.results)
         return gate

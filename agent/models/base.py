@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-
 #: Most calls of one message; each may become a card that a person has to read. Of a message with more, none is run.
 MAX_CALLS = 32
 
