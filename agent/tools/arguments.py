@@ -94,7 +94,11 @@ def _invalid(tool: Tool, raw: str, why: str) -> ToolArgumentsInvalid:
 
 
 def _kind(schema: Any) -> str:
-    kind = schema.get("type", "any") if isinstance(schema, Mapping) else "any"
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "anyOf" in schema:
+        return " or ".join(map(_kind, schema["anyOf"]))
+    kind = schema.get("type", "any")
     return kind if isinstance(kind, str) else " or ".join(map(str, kind))
 
 
