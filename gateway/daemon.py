@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
 import structlog
 
@@ -184,15 +185,16 @@ class Daemon:
         return self._metrics.render().decode()
 
     async def _until_stop(self, background: list[asyncio.Task[None]]) -> None:
-        """Wait for the stop; a background task that ends before it is a fault that ends the daemon."""
+        """Wait for the stop; a background task that fails before it ends the daemon with its error."""
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
+        open_: set[asyncio.Task[Any]] = {stopping, *background}
         try:
-            done, _ = await asyncio.wait([stopping, *background], return_when=asyncio.FIRST_COMPLETED)
+            while not stopping.done():
+                done, open_ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         finally:
             stopping.cancel()
-        for task in done:
-            if task is not stopping:
-                task.result()
 
     async def _drain(self, core: Core, server: WebServer, adapters: list[Adapter]) -> None:
         """Take nothing new, close the streams, let turns that work end, keep the others for the next start."""

@@ -215,7 +215,7 @@ def check_mount(mount: Mount, protected: tuple[Path, ...] = ()) -> None:
 def _environment(job: Job) -> tuple[str, ...]:
     for name in job.environment:
         if not _VARIABLE.fullmatch(name):
-            raise RequestInvalid(f"{ascii(name)} is no name for an environment variable.", fix="Use letters, digits, _.")
+            raise RequestInvalid(f"{name!a} is no name for an environment variable.", fix="Use letters, digits, _.")
     return tuple(
         part for name, value in {**_ENVIRONMENT, **job.environment}.items() for part in ("--setenv", name, value)
     )
