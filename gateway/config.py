@@ -218,7 +218,7 @@ class Sandbox(Section, frozen=True, kw_only=True):
     engine: Literal["auto", "bubblewrap", "container", "ssh"] = "auto"
     required: bool = False
     uid: Annotated[int, Meta(ge=1, le=4_294_967_294)] = 65_534
-    max_running: Count = 2 * (os.cpu_count() or 1)
+    max_running: Count = 2 * len(os.sched_getaffinity(0))
     image: str = ""
     docker_host: str = ""
     network: Literal["off", "ask", "on"] = "off"

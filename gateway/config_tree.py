@@ -85,6 +85,13 @@ def secrets_in(config: Section) -> frozenset[str]:
     return frozenset(found)
 
 
+def fields(section: type[Section]) -> Iterator[Leaf]:
+    """The fields of a section that stands inside a list."""
+    for name, annotation in typing.get_type_hints(section, include_extras=True).items():
+        if not name.startswith("__"):
+            yield _leaf((name,), annotation)
+
+
 def meant(name: str, siblings: Iterable[str], *, everywhere: bool = True) -> str:
     """A suggestion for an unknown key: a sibling with a similar name, or the same name elsewhere in the schema."""
     close = difflib.get_close_matches(name.lower(), list(siblings), n=1, cutoff=0.6)
@@ -143,9 +150,8 @@ def _collect(value: object, secret: bool, found: set[str]) -> None:
             if secret and value:
                 found.add(value)
         case Section():
-            for name, annotation in typing.get_type_hints(type(value), include_extras=True).items():
-                if not name.startswith("__"):
-                    _collect(getattr(value, name), secret or _leaf((name,), annotation).secret, found)
+            for leaf in fields(type(value)):
+                _collect(getattr(value, leaf.path[-1]), secret or leaf.secret, found)
         case dict():
             for item in value.values():
                 _collect(item, secret, found)

@@ -65,7 +65,7 @@ class Cleaner:
 
         No pattern reaches over a blank what it would not find without it, so a secret in a field is one here too.
         """
-        texts = []
+        texts: list[str] = []
         for key, value in event.items():
             if type(value) not in _PLAIN or (value and not isinstance(value, bool) and is_secret_name(key)):
                 return False
@@ -115,10 +115,13 @@ class _Bridge(logging.Handler):
         self._sink = sink
 
     def emit(self, record: logging.LogRecord) -> None:
-        event: EventDict = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
-        if record.exc_info and record.exc_info[1] is not None:
-            event["exception"] = _traceback(record.exc_info)
-        self._sink.put(self._render(event))
+        try:
+            event: EventDict = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
+            if record.exc_info and record.exc_info[1] is not None:
+                event["exception"] = _traceback(record.exc_info)
+            self._sink.put(self._render(event))
+        except Exception:  # noqa: BLE001 - a library's broken log call must not break the library
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
         self._sink.put(self._render({"event": "log_record_broken", "level": "error", "logger": record.name}))
@@ -192,6 +195,7 @@ def _renderer(redactor: Redactor, *, console: bool, colours: bool) -> Callable[[
 
     def render(event: EventDict) -> str:
         event = stamp(None, "", clean(event))
+        event = {**{name: event.pop(name) for name in ("timestamp", "level", "event") if name in event}, **event}
         line = pretty(None, "", event) if console else msgspec.json.encode(event).decode()
         # fields are clean by now; this catches a secret that only their joining has made
         return redactor.known(line)

@@ -68,9 +68,14 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known: list[str] = []
+        self.learn(*secrets)
+
+    def learn(self, *secrets: str) -> None:
+        """Look for these as well from now on, as for a token that was just made."""
         forms = {form for secret in secrets if len(secret) >= MIN_LENGTH for form in _forms(secret)}
         # the longest first: where one secret begins with another, the rest of the longer must not stay
-        self._known = sorted(forms, key=lambda form: (-len(form), form))
+        self._known = sorted({*self._known, *forms}, key=lambda form: (-len(form), form))
 
     def __call__(self, text: str) -> str:
         """``text`` without secrets."""
