@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.control.sandbox.diagnosis import apparmor_fix, diagnose, is_callers_fault
+
+BWRAP = "/srv/venv/bin/bwrap"
+
+
+def settings(folder: Path, **values: str) -> Path:
+    for name, value in values.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(value + "\n")
+    return folder
+
+
+REFUSALS = [
+    "bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces.",
+    "bwrap: No permissions to creating new namespace, likely because the kernel does not allow non-privileged user names",
+    "bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
+    "bwrap: setting up uid map: Permission denied",
+    "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted",
+]
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+class TestNoNamespace:
+    def test_none_allowed(self, text: str, tmp_path: Path) -> None:
+        error = diagnose(text, BWRAP, settings(tmp_path, user__max_user_namespaces="0"))
+        assert "refuses user namespaces" in str(error)
+        assert "sysctl -w user.max_user_namespaces" in error.fix
+
+    def test_only_for_root(self, text: str, tmp_path: Path) -> None:
+        error = diagnose(text, BWRAP, settings(tmp_path, kernel__unprivileged_userns_clone="0"))
+        assert "sysctl -w kernel.unprivileged_userns_clone=1" in error.fix
+
+    def test_apparmor_gets_the_profile_for_that_very_path(self, text: str, tmp_path: Path) -> None:
+        error = diagnose(text, BWRAP, settings(tmp_path, kernel__apparmor_restrict_unprivileged_userns="1"))
+        assert f"profile ostiary-bwrap {BWRAP} flags=(unconfined) {{\n  userns,\n" in error.fix
+        assert "apparmor_parser -r /etc/apparmor.d/ostiary-bwrap" in error.fix
+
+    def test_a_container_or_unit_otherwise(self, text: str, tmp_path: Path) -> None:
+        assert "RestrictNamespaces" in diagnose(text, BWRAP, tmp_path).fix
+
+
+def test_masked_proc() -> None:
+    error = diagnose("bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n", BWRAP)
+    assert "its own /proc" in str(error)
+    assert "ProtectKernelTunables" in error.fix
+    assert "systempaths=unconfined" in error.fix
+
+
+def test_missing_source() -> None:
+    error = diagnose("bwrap: Can't find source path /data: x: No such file or directory", BWRAP)
+    assert str(error).startswith("The folder /data: x cannot be shown in the sandbox: No such file or directory.")
+
+
+def test_anything_else_is_quoted() -> None:
+    assert "bwrap: Something new" in str(diagnose("noise\nbwrap: Something new\n", BWRAP))
+    assert "it said nothing" in str(diagnose("", BWRAP))
+
+
+def test_the_callers_fault() -> None:
+    assert is_callers_fault("bwrap: Can't chdir to /workspace/x: No such file or directory\n")
+    assert not is_callers_fault("bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n")
+
+
+def test_profile_is_whole() -> None:
+    fix = apparmor_fix(BWRAP)
+    assert fix.count("{") == fix.count("}") == 1
+
+
+PROBE = """
+import asyncio, sys
+from pathlib import Path
+from agent.control.sandbox.bubblewrap import Bubblewrap
+
+status = asyncio.run(Bubblewrap(bin_dir=Path(sys.argv[1])).probe())
+print(status.ok, status.problem, status.fix, sep="\\n")
+"""
+
+
+def probed_under(setup: str, ground: Path, *flags: str) -> str:
+    """The probe's answer in a real situation that ``setup`` makes inside fresh namespaces."""
+    command = ["unshare", *flags, "/bin/sh", "-c", f'{setup} && exec "$@"', "sh", sys.executable, "-c", PROBE]
+    done = subprocess.run(
+        [*command, str(ground / "bin")],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+class TestForReal:
+    def test_a_proc_that_is_partly_read_only(self, ground: Path) -> None:
+        """What ProtectKernelTunables= does on newer systemd; older ones let it pass."""
+        setup = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys"
+        answer = probed_under(setup, ground, "--mount")
+        assert answer.startswith("False\nA sandbox cannot have its own /proc here")
+        assert "ProtectKernelTunables" in answer
+
+    def test_user_namespaces_switched_off(self, ground: Path) -> None:
+        """The switch is set inside a namespace of its own, so that nobody else meets it."""
+        setup = "echo 0 > /proc/sys/user/max_user_namespaces"
+        # The range of users is kept, so that the daemon can still change to the sandbox user.
+        answer = probed_under(setup, ground, "--user", "--map-users=0,0,65536", "--map-groups=0,0,65536", "--setuid=0")
+        assert answer.startswith("False\nThe system refuses user namespaces")
+        assert "sysctl -w user.max_user_namespaces" in answer
