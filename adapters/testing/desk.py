@@ -345,7 +345,8 @@ class MemoryDesk:
             return
         ask.end = end
         ask.ended.set()
-        data = {"id": ask.card.id, "outcome": end.outcome, "choice": end.choice or None, "by": end.by or None}
+        data: dict[str, object] = {"id": ask.card.id, "outcome": end.outcome}
+        data |= {"choice": end.choice or None, "by": end.by or None}
         self.tell(ask.turn.session, "ask.settled", data)
 
     # What turns call
