@@ -178,7 +178,10 @@ class Bubblewrap:
         return folder / "workspace"
 
     async def _run(self, programs: _Programs, job: Job, on_output: OutputListener | None) -> Finished:
-        plan = await asyncio.to_thread(layout, job, programs.prlimit, self._protected)
+        if job.profile.mounts:
+            plan = await asyncio.to_thread(layout, job, programs.prlimit, self._protected)
+        else:
+            plan = layout(job, programs.prlimit)
         collector = OutputCollector(job.profile.limits.output_bytes)
 
         def sink(data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import sys
@@ -42,8 +43,6 @@ class TestExit:
     async def test_standard_input_is_given_and_ends(self, sh: Run) -> None:
         data = bytes(range(256)) * 4096
         finished = await sh("sha256sum | cut -c1-64", stdin=data)
-        import hashlib
-
         assert finished.output.text.strip() == hashlib.sha256(data).hexdigest()
         assert (await sh("cat; echo end")).output.text == "end\n"
 
