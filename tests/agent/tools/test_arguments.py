@@ -67,6 +67,7 @@ class TestSchema:
                         "properties": {"title": {"type": "string"}},
                         "required": ["title"],
                     },
+                    "default": [],
                 },
             },
             "required": ["name"],
