@@ -17,6 +17,7 @@ SECRET = {"secret": True}
 Secret = Annotated[str, Meta(extra=SECRET)]
 #: A year bounds every wait; also keeps infinity and not-a-number out.
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+WholeSeconds = Annotated[int, Meta(ge=1, le=31_536_000)]
 SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
 Count = Annotated[int, Meta(ge=1)]
 Role = Literal["viewer", "user", "operator", "admin"]
@@ -165,8 +166,8 @@ class Limits(Section, frozen=True, kw_only=True):
     sandbox_start_s: Seconds = 30
     read_s: Seconds = 10
     write_s: Seconds = 60
-    terminal_s: Seconds = 120
-    terminal_max_s: Seconds = 1200
+    terminal_s: WholeSeconds = 120
+    terminal_max_s: WholeSeconds = 1200
     output_bytes: Annotated[int, Meta(ge=1024, le=16_777_216)] = 65_536
 
 

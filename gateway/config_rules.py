@@ -47,7 +47,6 @@ LATER_VALUES: Mapping[tuple[str, str], str] = {
     ("sandbox.engine", "container"): "commands are refused",
     ("sandbox.engine", "ssh"): "commands are refused",
     ("sandbox.network", "ask"): "commands have no network",
-    ("sandbox.network", "on"): "commands have no network",
 }
 
 #: Model providers that this version can speak to.

@@ -15,7 +15,6 @@ from agent.control.clock import Clock
 from agent.control.commands import Command, Terminal
 from agent.control.file_commands import file_commands
 from agent.control.guard.guard import Guard
-from agent.control.guard.verdict import Assumptions
 from agent.control.pipeline import Pipeline
 from agent.control.policy import BuiltinPolicy
 from agent.control.ports import Role
@@ -34,6 +33,7 @@ from gateway.access import Access
 from gateway.allowlist import Allowlist
 from gateway.approvals import Approvals
 from gateway.ask_effects import AskEffects
+from gateway.assumptions import assumptions_of
 from gateway.cards import OutboxCards
 from gateway.config import Config
 from gateway.delivery import Delivery
@@ -154,17 +154,6 @@ def people_of(settings: Config) -> dict[str, dict[str, Role]]:
         token.user: max(map(Role.parse, token.roles), default=Role.VIEWER) for token in settings.adapters.http.tokens
     }
     return {"http": {**people, "owner": Role.ADMIN}}
-
-
-def assumptions_of(home: Home) -> Assumptions:
-    """What the guard takes for granted here: the paths are those that a command would see, were they mounted."""
-    root = home.root
-    return Assumptions(
-        gateway_home=str(root),
-        audit_paths=tuple(map(str, (home.state_db, home.audit_key_file))),
-        policy_paths=tuple(map(str, (home.config_file, home.policy_file, home.allowlist_file))),
-        secret_paths=tuple(map(str, (home.http_token_file, home.audit_key_file, home.control_sock))),
-    )
 
 
 def profile_of(settings: Config) -> Profile:

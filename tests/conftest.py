@@ -58,7 +58,7 @@ def no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
     # the kernel's own figures under /proc, which no disk is behind
     for name in ("io.BufferedReader.read", "io.TextIOWrapper.read"):
         guard.functions[name].can_block_in("prometheus_client/process_collector.py", {"collect"})
-    # a started process tells over a pipe within microseconds whether its exec worked
+    # starting a process waits until the kernel has replaced the child's program
     guard.functions["os.read"].can_block_in("subprocess.py", {"_execute_child"})
     guard.activate()
     try:

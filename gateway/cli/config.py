@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from gateway.cli.context import CliContext, json_option, print_json, print_table
+from gateway.cli.context import CliContext
+from gateway.cli.output import json_option, print_json, print_table
 
 
 @click.group()

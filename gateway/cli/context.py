@@ -1,52 +1,18 @@
-"""What the commands share: the home, the configuration, and how they print."""
+"""What the commands share: the home and the configuration that the options name."""
 
 from __future__ import annotations
 
 import functools
-import importlib
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-import click
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.control.guard.verdict import Assumptions
     from gateway.config import Config
     from gateway.config_loader import Loaded
-
-
-class HomeLike(Protocol):
-    """What the commands need of :class:`gateway.home.Home`."""
-
-    @property
-    def root(self) -> Path:
-        """The folder itself."""
-        ...
-
-    @property
-    def config_file(self) -> Path:
-        """``config.yaml`` in it."""
-        ...
-
-    @property
-    def state_db(self) -> Path:
-        """The database."""
-        ...
-
-    @property
-    def control_sock(self) -> Path:
-        """The socket of the running daemon."""
-        ...
-
-
-def default_home(environ: Mapping[str, str]) -> Path:
-    """``$OSTIARY_HOME``, else ``~/.ostiary``, for root ``/var/lib/ostiary``."""
-    named = environ.get("OSTIARY_HOME")
-    if named:
-        return Path(named).expanduser()
-    return Path("/var/lib/ostiary") if os.geteuid() == 0 else Path("~/.ostiary").expanduser()
+    from gateway.home import Home
 
 
 class CliContext:
@@ -70,11 +36,11 @@ class CliContext:
         self._sets.extend(items)
 
     @functools.cached_property
-    def home(self) -> HomeLike:
+    def home(self) -> Home:
         """The daemon's home; nothing is made."""
-        path = (self._home or default_home(os.environ)).absolute()
-        home: HomeLike = importlib.import_module("gateway.home").Home(path)
-        return home
+        from gateway.home import Home  # noqa: PLC0415 - `version` and `--help` do without
+
+        return Home(self._home.expanduser().absolute()) if self._home is not None else Home.default()
 
     @functools.cached_property
     def loaded(self) -> Loaded:
@@ -100,18 +66,8 @@ class CliContext:
         """
         return self.loaded.config
 
+    def assumptions(self) -> Assumptions:
+        """What the guard takes for granted about this daemon."""
+        from gateway.assumptions import assumptions_of  # noqa: PLC0415
 
-def print_json(value: object) -> None:
-    """Print one JSON value on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    """Print rows in columns; nothing but the heads where there are no rows."""
-    table = [heads, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    for row in table:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+        return assumptions_of(self.home)

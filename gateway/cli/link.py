@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from gateway.cli import control
-from gateway.cli.context import CliContext, json_option, print_json
+from gateway.cli.context import CliContext
+from gateway.cli.output import json_option, print_json
 
 
 @click.command()

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import sys
-from typing import Protocol
+from collections.abc import Iterator
 
 import click
 import structlog
 
 from agent.control.redact import Redactor
-from gateway import logs
-from gateway.cli.context import CliContext, HomeLike
-from gateway.config import Config
+from gateway import daemon, logs
+from gateway.cli.context import CliContext
+from gateway.exceptions import GatewayError
+from gateway.home import HomeError
 from gateway.metrics import Metrics
+from gateway.store.exceptions import DatabaseTooNew, StoreError
+from gateway.web.exceptions import WebError, WebRefused
 
 log = structlog.get_logger(__name__)
 
+#: Errors whose message is all that a person needs.
+TOLD = (GatewayError, HomeError, StoreError, WebError)
 
-class Serve(Protocol):
-    """The daemon: :func:`gateway.daemon.serve`."""
-
-    async def __call__(self, settings: Config, home: HomeLike, *, redactor: Redactor, metrics: Metrics) -> int:
-        """Run until told to stop; the exit status."""
-        ...
+#: Those that another start will not mend, so that a service manager should not try.
+FOR_GOOD = (DatabaseTooNew, WebRefused)
 
 
 @click.command()
@@ -37,10 +37,32 @@ def run(context: CliContext) -> int:
     with logs.setup(loaded.config.log, redactor, on_drop=metrics.log_dropped):
         for sentence in loaded.ineffective():
             log.warning("setting_without_effect", detail=sentence)
-        serve: Serve = importlib.import_module("gateway.daemon").serve
         _watch_children_by_descriptor()
-        with asyncio.Runner() as runner:
-            return runner.run(serve(loaded.config, context.home, redactor=redactor, metrics=metrics))
+        try:
+            with asyncio.Runner() as runner:
+                return runner.run(daemon.serve(loaded.config, context.home, redactor=redactor, metrics=metrics))
+        except Exception as error:  # noqa: BLE001 - the last place where it can be told
+            return _told(error)
+
+
+def _told(error: Exception) -> int:
+    """Say why the daemon ended; the exit status."""
+    reasons = list(_leaves(error))
+    if not all(isinstance(reason, TOLD) for reason in reasons):
+        log.critical("daemon_failed", exc_info=error)
+        return 1
+    for reason in reasons:
+        log.error("daemon_ended", reason=str(reason))
+    return 78 if any(isinstance(reason, FOR_GOOD) for reason in reasons) else 1
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors that a group of groups comes to."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
 
 
 def _watch_children_by_descriptor() -> None:

@@ -7,7 +7,7 @@ import platform
 
 import click
 
-from gateway.cli.context import json_option, print_json
+from gateway.cli.output import json_option, print_json
 
 
 @click.command()
