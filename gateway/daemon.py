@@ -79,7 +79,10 @@ class Daemon:
             await asyncio.to_thread(self._home.prepare)
             stack.enter_context(self._home.lock())
             db = await Database.open(
-                self._home.state_db, clock=self._clock, synchronous=self._settings.store.synchronous
+                self._home.state_db,
+                clock=self._clock,
+                synchronous=self._settings.store.synchronous,
+                observer=self._metrics,
             )
             stack.push_async_callback(db.close)
             crashed = await db.write(_begin)
