@@ -127,6 +127,10 @@ class TestParse:
                 parse_arguments(SAMPLE, raw)
             assert len(str(caught.value)) < 1_500
 
+    def test_more_than_can_come_in_one_message_is_not_read_at_all(self) -> None:
+        with pytest.raises(ToolArgumentsInvalid, match="longer than 1048576 characters"):
+            parse_arguments(SAMPLE, '{"name": "a"}' + " " * MAX_ARGUMENTS_CHARS)
+
     @given(st.text(max_size=40) | st.text(alphabet='{}[]":,nametrulsf0123 ', max_size=40))
     def test_any_text_either_fits_or_is_refused(self, raw: str) -> None:
         try:
