@@ -127,15 +127,12 @@ class Database:
         pool = [
             connections.reader(path, number, busy_timeout_s=busy_timeout_s) for number in range(1, max(readers, 1) + 1)
         ]
+        prepare = partial(_prepare, path=path, schema=schema, synchronous=synchronous.lower())
+        opening = asyncio.create_task(_open(writer, pool, prepare), name="store-open")
         try:
-            with translating():
-                await writer
-                await writer.hop(partial(_prepare, path=path, schema=schema, synchronous=synchronous.lower()))
-                for reader in pool:
-                    await reader
-        except BaseException:
-            for worker in (writer, *pool):
-                worker.stop()
+            await connections.outlast(opening)
+        except asyncio.CancelledError:
+            await connections.outlast(asyncio.ensure_future(connections.end((writer, *pool))))
             raise
         return cls(path, clock, writer, pool, observer)
 
@@ -213,15 +210,7 @@ class Database:
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="store-close")
-        cancelled = False
-        while not self._closing.done():
-            try:
-                await asyncio.wait([self._closing])
-            except asyncio.CancelledError:
-                cancelled = True
-        self._closing.result()
-        if cancelled:
-            raise asyncio.CancelledError
+        await connections.outlast(self._closing)
 
     async def _close(self) -> None:
         try:
@@ -238,9 +227,7 @@ class Database:
             self._disarm()
             if self._probe_timer is not None:
                 self._probe_timer.cancel()
-            for worker in (*self._readers, self._writer):
-                if worker.alive():
-                    worker.stop()
+            await connections.end((*self._readers, self._writer))
 
     def _check_open(self) -> None:
         if self._closing is not None:
@@ -373,6 +360,18 @@ class Database:
         self._queue.append(entry)
         self._idle.clear()
         self._schedule()
+
+
+async def _open(writer: Worker, readers: Sequence[Worker], prepare: Callable[[sqlite3.Connection], None]) -> None:
+    try:
+        with translating():
+            await writer
+            await writer.hop(prepare)
+            for reader in readers:
+                await reader
+    except BaseException:
+        await connections.end((writer, *readers))
+        raise
 
 
 def _prepare(conn: sqlite3.Connection, *, path: Path, schema: Sequence[Migration] | None, synchronous: str) -> None:
