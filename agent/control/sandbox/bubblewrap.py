@@ -26,6 +26,7 @@ from agent.control.sandbox.base import (
 from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit, user_change
 from agent.control.sandbox.diagnosis import diagnose, is_callers_fault
 from agent.control.sandbox.layout import INNER_UID, PIDS_HEADROOM, Layout, layout, look_around
+from agent.control.sandbox.orphans import owner_environment
 from agent.control.sandbox.output import OutputCollector
 from agent.control.sandbox.process import Child, Command, outlast, sealed_file
 from agent.control.sandbox.supervisor import INTERVAL_S, DiskMeter, Supervisor
@@ -61,6 +62,7 @@ class _Programs:
     user_change: tuple[str, ...]
     bwrap: Path
     prlimit: Path
+    environment: dict[str, str]
 
 
 class Bubblewrap:
@@ -151,7 +153,7 @@ class Bubblewrap:
         check_capabilities(identity)
         change, prlimit = user_change(identity), find_prlimit()
         look_around()
-        return [_Programs(change, bwrap, prlimit) for bwrap in find_bwrap(identity, self._bin_dir)]
+        return [_Programs(change, bwrap, prlimit, owner_environment()) for bwrap in find_bwrap(identity, self._bin_dir)]
 
     async def _try(self, programs: _Programs) -> None:
         workspace = await asyncio.to_thread(self._make_scratch)
@@ -243,6 +245,7 @@ def _start(programs: _Programs, plan: Layout, job: Job, sink: OutputListener) ->
             tuple(descriptors),
             (*plan.limits, *job.argv),
             job.stdin,
+            programs.environment,
         )
         return Child(command, sink)
 

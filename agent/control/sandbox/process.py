@@ -161,6 +161,7 @@ class Command:
         options: for bubblewrap; handed over in a sealed file, so that no environment value shows in the process list.
         descriptors: open files that the options name.
         inner: the command inside.
+        environment: of bubblewrap itself; the first process inside shows it, so it must hold nothing secret.
     """
 
     prefix: tuple[str, ...]
@@ -169,6 +170,7 @@ class Command:
     descriptors: tuple[int, ...]
     inner: tuple[str, ...]
     stdin: bytes
+    environment: dict[str, str]
 
 
 class Child:
@@ -318,7 +320,7 @@ def _start(command: Command, output: int, status: int, permit: tuple[int, int]) 
                 stdout=output,
                 stderr=output,
                 pass_fds=(options, status, *permit, *command.descriptors),
-                env={},
+                env=command.environment,
                 cwd="/",
                 start_new_session=True,
             )

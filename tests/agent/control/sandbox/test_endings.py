@@ -16,6 +16,7 @@ from blockbuster import blockbuster_ctx
 from agent.control.clock import ManualClock
 from agent.control.sandbox.base import Ended, Job
 from agent.control.sandbox.bubblewrap import Bubblewrap
+from agent.control.sandbox.orphans import sweep_orphans
 from agent.control.sandbox.process import install_child_watcher
 from tests.agent.control.sandbox.conftest import Run, processes_with
 
@@ -236,6 +237,31 @@ async def test_kill_9_of_the_daemon_at_any_moment_leaves_no_command(ground: Path
         await daemon.wait()
     while processes_with(f"sleep\0{marker}"):
         await asyncio.sleep(0.01)
+    sweep_orphans()
+    while processes_with(marker):
+        await asyncio.sleep(0.01)
+
+
+async def test_sweeping_kills_the_orphans_and_nobody_else(sh: Run, marker: str) -> None:
+    """An orphan carries the mark of a process that is gone; a stranger carries none."""
+    gone = await asyncio.create_subprocess_exec("true")
+    await gone.wait()
+    orphan = await asyncio.create_subprocess_exec("sleep", "60", env={"OSTIARY_SANDBOX_OWNER": f"{gone.pid}:1"})
+    reused = await asyncio.create_subprocess_exec("sleep", "60", env={"OSTIARY_SANDBOX_OWNER": f"{os.getpid()}:1"})
+    stranger = await asyncio.create_subprocess_exec("sleep", "60", env={})
+    own = asyncio.ensure_future(sh(f"sleep {marker}"))
+    await started(marker)
+    swept = sweep_orphans()
+    assert {orphan.pid, reused.pid} <= set(swept)
+    assert await orphan.wait() == await reused.wait() == -signal.SIGKILL
+    assert stranger.pid not in swept
+    assert stranger.returncode is None
+    stranger.kill()
+    await stranger.wait()
+    assert processes_with(f"sleep\0{marker}")
+    own.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await own
 
 
 SUBREAPER = """
