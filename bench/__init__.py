@@ -1,0 +1,1 @@
+"""Side-by-side and growth benchmarks; each module prints JSON."""
