@@ -88,8 +88,15 @@ class Layout:
     limits: tuple[str, ...] = ()
 
 
+def look_around() -> None:
+    """Look at the system's folders once, off the event loop, so that :func:`layout` need not."""
+    _system()
+    _etc(network=False)
+    _etc(network=True)
+
+
 def layout(job: Job, prlimit: Path, protected: tuple[Path, ...] = ()) -> Layout:
-    """Lay out the sandbox of ``job``. Looks at the disk for its mounts, and once for the system's folders.
+    """Lay out the sandbox of ``job``. Blocks when there are mounts, else only before :func:`look_around`.
 
     Args:
         job: whose profile, workspace, environment and time limit count.
@@ -98,7 +105,7 @@ def layout(job: Job, prlimit: Path, protected: tuple[Path, ...] = ()) -> Layout:
 
     Raises:
         SandboxUnavailable: a declared mount would hide a part of the sandbox or show a part of the daemon.
-        RequestInvalid: a variable has a bad name.
+        RequestInvalid: a variable has a bad name, or the time limit is none.
     """
     profile = job.profile
     files = {"/etc/passwd": _PASSWD, "/etc/group": _GROUP, "/etc/nsswitch.conf": _NSSWITCH}
@@ -107,7 +114,7 @@ def layout(job: Job, prlimit: Path, protected: tuple[Path, ...] = ()) -> Layout:
     options = (
         *_namespaces(profile),
         *_system(),
-        *_etc(profile.network),
+        *_etc(network=profile.network),
         *("--proc", "/proc", "--dev", "/dev"),
         *_temporary(profile.limits),
         *("--bind" if profile.workspace_writable else "--ro-bind", str(job.workspace), WORKSPACE),
@@ -152,7 +159,7 @@ def _system() -> tuple[str, ...]:
 
 
 @functools.cache
-def _etc(network: bool) -> tuple[str, ...]:
+def _etc(*, network: bool) -> tuple[str, ...]:
     # Folders are made by hand: bubblewrap gives those that it makes on the way mode 0700.
     options = ["--perms", "0755", "--dir", "/etc"]
     made: set[str] = set()
@@ -223,6 +230,8 @@ def _environment(job: Job) -> tuple[str, ...]:
 def _limits(limits: Limits, timeout_s: float) -> tuple[str, ...]:
     # RLIMIT_DATA and not RLIMIT_AS: runtimes such as V8 reserve far more addresses than they use.
     # RLIMIT_CPU binds one process: a job never has more processor time than its cores for its whole time.
+    if not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise RequestInvalid(f"The time limit of {timeout_s} s is no limit.", fix="Give a positive number of seconds.")
     wanted = (
         ("nproc", limits.pids + PIDS_HEADROOM, resource.RLIMIT_NPROC),
         ("data", limits.memory_mb * MIB, resource.RLIMIT_DATA),

@@ -9,7 +9,7 @@ import pytest
 
 from agent.control.sandbox import binaries
 from agent.control.sandbox.base import SandboxUnavailable
-from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit
+from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit, user_change
 from agent.control.sandbox.workspace import Identity
 
 #: Nobody can reach anything below a folder of this mode but its owner.
@@ -75,3 +75,15 @@ class TestCopy:
     def test_a_place_that_cannot_be_reached_either_is_said(self, closed_package: Path, tmp_path: Path) -> None:
         with pytest.raises(SandboxUnavailable, match="0711"):
             find_bwrap(STRANGER, tmp_path / "bin")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_the_change_of_user_leaves_nothing_of_root() -> None:
+    change = user_change(Identity(54321, 54322, drop=True))
+    show = "id -u; id -g; id -G; grep -E '^Cap(Prm|Eff|Amb)' /proc/self/status | cut -f2 | sort -u"
+    done = subprocess.run([*change, "/bin/sh", "-c", show], check=True, env={}, stdout=-1, text=True)
+    assert done.stdout.split() == ["54321", "54322", "54322", "0" * 16]
+
+
+def test_an_ordinary_user_changes_nothing() -> None:
+    assert user_change(Identity(1000, 1000, drop=False)) == ()

@@ -49,11 +49,23 @@ class TestNoNamespace:
         assert "RestrictNamespaces" in diagnose(text, BWRAP, tmp_path).fix
 
 
-def test_masked_proc() -> None:
-    error = diagnose("bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n", BWRAP)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n",
+        "bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system\n",
+    ],
+)
+def test_masked_proc(text: str) -> None:
+    error = diagnose(text, BWRAP)
     assert "its own /proc" in str(error)
     assert "ProtectKernelTunables" in error.fix
     assert "systempaths=unconfined" in error.fix
+
+
+def test_a_root_that_may_not_change_its_user() -> None:
+    error = diagnose("setpriv: setresuid failed: Operation not permitted\n", BWRAP)
+    assert "CAP_SETUID" in error.fix
 
 
 def test_missing_source() -> None:
