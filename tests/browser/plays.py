@@ -64,7 +64,9 @@ async def _three(turn: MemoryTurn) -> None:
 
 
 async def _token(turn: MemoryTurn) -> None:
-    ask = turn.ask("files:clean path=/srv/cache", kind=CardKind.TOKEN, token="K7Q2MX", title="Clean a folder", choices=())
+    ask = turn.ask(
+        "files:clean path=/srv/cache", kind=CardKind.TOKEN, token="K7Q2MX", title="Clean a folder", choices=()
+    )
     await ask.ended.wait()
     assert ask.end is not None
     turn.say(f"The token was {ask.end.outcome}.", final=True)
@@ -88,7 +90,9 @@ async def _fail(turn: MemoryTurn) -> None:
 
 
 #: Text that must come out as text.
-HOSTILE = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>\n```html\n<b>bold</b>\n```"
+HOSTILE = (
+    "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>\n```html\n<b>bold</b>\n```"
+)
 
 SCENES = {
     "$": _run,
