@@ -7,7 +7,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ import structlog
 from adapters.base import Adapter
 from adapters.http.adapter import HttpAdapter
 from agent.control.clock import Clock, SystemClock
+from agent.control.ports import Role
 from agent.control.redact import Redactor
 from gateway.access import Access
 from gateway.config import Config
@@ -57,14 +58,36 @@ async def serve(
 
 
 class Daemon:
-    """One run of the gateway over one home."""
+    """One run of the gateway over one home.
 
-    def __init__(self, settings: Config, home: Home, *, redactor: Redactor, metrics: Metrics, clock: Clock) -> None:
+    Args:
+        settings: the whole configuration.
+        home: where everything durable lies.
+        redactor: knows the configured secrets.
+        metrics: what ``/metrics`` shows.
+        clock: time for every limit.
+        adapters: platforms beside HTTP.
+        people: roles by platform and id beside those of the configuration.
+    """
+
+    def __init__(
+        self,
+        settings: Config,
+        home: Home,
+        *,
+        redactor: Redactor,
+        metrics: Metrics,
+        clock: Clock,
+        adapters: Sequence[Adapter] = (),
+        people: Mapping[str, Mapping[str, Role]] | None = None,
+    ) -> None:
         self._settings = settings
         self._home = home
         self._redactor = redactor
         self._metrics = metrics
         self._clock = clock
+        self._adapters = tuple(adapters)
+        self._people = people or {}
         self._open = False
         self._stop = asyncio.Event()
 
@@ -105,7 +128,7 @@ class Daemon:
         say: Callable[[str], None],
     ) -> None:
         """Everything between the open database and its close."""
-        access = Access(people_of(self._settings))
+        access = Access({**people_of(self._settings), **self._people})
         core = await build_core(
             settings=self._settings,
             home=self._home,
@@ -114,7 +137,7 @@ class Daemon:
             access=access,
             redactor=self._redactor,
             metrics=self._metrics,
-            adapters={},
+            adapters={adapter.name: adapter for adapter in self._adapters},
             tasks=tasks,
             is_open=lambda: self._open,
         )
@@ -122,7 +145,7 @@ class Daemon:
             db=db, clock=self._clock, access=access, intake=core.intake, sessions_=core.sessions, hub=core.hub
         )
         http, control = HttpAdapter(desk), HttpAdapter(desk)
-        adapters: list[Adapter] = [http] if self._settings.adapters.http.enabled else []
+        adapters = [*([http] if self._settings.adapters.http.enabled else []), *self._adapters]
         server = self._server(core, http, control, owner_token)
         background = [
             asyncio.create_task(work, name=name)
@@ -169,11 +192,15 @@ class Daemon:
             port=settings.port,
             control_path=self._home.control_sock,
             auth=auth,
-            routes=http.routes() if settings.enabled else (),
+            routes=[
+                *(http.routes() if settings.enabled else ()),
+                *(route for adapter in self._adapters for route in adapter.routes()),
+            ],
             control_routes=(*control.routes(), *grant_routes(core.grants)),
             allowed_hosts=settings.allowed_hosts,
             checks={
                 **({"http": http.health} if settings.enabled else {}),
+                **{adapter.name: adapter.health for adapter in self._adapters},
                 "store": lambda: _store_health(core.db),
                 "sandbox": core.engines.health,
             },
@@ -199,7 +226,7 @@ class Daemon:
         finally:
             stopping.cancel()
 
-    async def _drain(self, core: Core, server: WebServer, adapters: list[Adapter]) -> None:
+    async def _drain(self, core: Core, server: WebServer, adapters: Sequence[Adapter]) -> None:
         """Take nothing new, close the streams, let turns that work end, keep the others for the next start."""
         log.info("daemon_draining", turns=core.slots.turns)
         self._open = False

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from blockbuster import BlockBuster
 from hypothesis import settings
 
@@ -44,6 +45,14 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     for proxy in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(proxy, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def quiet_log() -> Iterator[None]:
+    """Unless a test sets the log up itself, events go nowhere: the default would write to a stream on the loop."""
+    structlog.configure(logger_factory=lambda *_: structlog.ReturnLogger(), cache_logger_on_first_use=False)
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)

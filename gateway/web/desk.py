@@ -212,7 +212,7 @@ class WebDesk:
         if turn is None:
             return TurnState("cancelled")
         if turn.state != "running":
-            return TurnState(turn.state, turn.id, "\n\n".join(messages.turn_texts(conn, turn.id)))
+            return TurnState(turn.state, turn.id, _reply(messages.turn_texts(conn, turn.id)))
         open_ = [ask for ask in asks.open_in(conn, key) if ask.turn == turn.id]
         cards = tuple(card_in(conn, ask) for ask in open_ if may_answer(ask, who) or ask.requester == who.principal)
         return TurnState("waiting" if open_ else "running", turn.id, asks=cards)
@@ -253,6 +253,13 @@ class WebDesk:
         if stored is None:
             raise NoSuchSession(session)
         return stored
+
+
+def _reply(texts: list[str]) -> str:
+    """All that the assistant said; a final text that only repeats the one before it counts once."""
+    if len(texts) > 1 and texts[-1] == texts[-2]:
+        texts = texts[:-1]
+    return "\n\n".join(texts)
 
 
 def _event(row: EventRow) -> Event:

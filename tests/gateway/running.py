@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,9 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from adapters.base import Adapter
 from agent.control.clock import Clock, SystemClock
+from agent.control.ports import Role
 from agent.control.redact import Redactor
 from gateway.config import Config
 from gateway.daemon import Daemon
@@ -169,7 +171,13 @@ def settings(**sections: Json) -> Config:
 
 
 @asynccontextmanager
-async def running(path: Path, config: Config | None = None, clock: Clock | None = None) -> AsyncIterator[Running]:
+async def running(
+    path: Path,
+    config: Config | None = None,
+    clock: Clock | None = None,
+    adapters: Sequence[Adapter] = (),
+    people: Mapping[str, Mapping[str, Role]] | None = None,
+) -> AsyncIterator[Running]:
     """Serve the home at ``path`` until the block ends."""
     home = Home(path)
     daemon = Daemon(
@@ -178,6 +186,8 @@ async def running(path: Path, config: Config | None = None, clock: Clock | None 
         redactor=Redactor(()),
         metrics=Metrics(),
         clock=clock or SystemClock(),
+        adapters=adapters,
+        people=people,
     )
     lines: asyncio.Queue[str] = asyncio.Queue()
     task = asyncio.create_task(daemon.run(lines.put_nowait), name="daemon")
