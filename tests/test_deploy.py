@@ -68,11 +68,11 @@ class TestUnit:
     def test_verify(self, tmp_path: Path) -> None:
         unit = tmp_path / UNIT.name
         unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT.read_text(), flags=re.MULTILINE))
-        result = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+        result = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
         assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
     @needs_systemd
     def test_exposure(self) -> None:
-        command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", UNIT]
+        command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", str(UNIT)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout[-300:]

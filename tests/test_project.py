@@ -57,7 +57,7 @@ class TestArrows:
         """The report on each contract that does not hold, by its name."""
         write(root, files)
         (root / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-        command = [BIN / "lint-imports", "--no-cache"]
+        command = [str(BIN / "lint-imports"), "--no-cache"]
         result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
         assert "Contracts: " in result.stdout, result.stdout + result.stderr
         names = re.findall(r"^(.*) BROKEN", result.stdout, re.MULTILINE)
