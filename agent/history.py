@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 import msgspec
@@ -79,8 +78,8 @@ def repair(messages: Iterable[Message]) -> list[Message]:
             valid.append(cleaned)
             continue
         found = [_answer(answers, call.id, position) for call in cleaned.calls]
-        calls = tuple(replace(call, id=_unique(call.id, taken)) for call in cleaned.calls)
-        valid.append(replace(cleaned, calls=calls))
+        calls = tuple(ToolCall(_unique(call.id, taken), call.name, call.arguments) for call in cleaned.calls)
+        valid.append(AssistantMessage(cleaned.text, calls))
         valid += [_bound(call, answer) for call, answer in zip(calls, found, strict=True)]
     return valid
 
@@ -118,13 +117,13 @@ def _cleaned(message: Message) -> Message:
     if isinstance(message, AssistantMessage):
         return AssistantMessage(clean_text(message.text), tuple(_cleaned_call(call) for call in message.calls))
     if isinstance(message, ToolMessage):
-        return replace(message, name=_clean_name(message.name), text=clean_text(message.text))
+        return ToolMessage(message.call_id, _clean_name(message.name), clean_text(message.text), message.ok)
     return UserMessage(clean_text(message.text))
 
 
 def _cleaned_call(call: ToolCall) -> ToolCall:
     arguments = call.arguments if is_json_object(call.arguments) else "{}"
-    return replace(call, name=_clean_name(call.name), arguments=arguments)
+    return ToolCall(call.id, _clean_name(call.name), arguments)
 
 
 def _clean_name(name: str) -> str:
@@ -148,8 +147,9 @@ def _bound(call: ToolCall, answer: ToolMessage | None) -> ToolMessage:
 
 
 def _unique(call_id: str, taken: set[str]) -> str:
-    base = call_id or "call"
-    unique = next(name for name in _numbered(base) if name not in taken)
+    unique = call_id
+    if not call_id or call_id in taken:
+        unique = next(name for name in _numbered(call_id or "call") if name not in taken)
     taken.add(unique)
     return unique
 

@@ -70,7 +70,9 @@ class AskEffects:
     def open(self, conn: sqlite3.Connection, row: AskRow, spec: AskSpec, now: datetime) -> AskRow:
         """Insert the row, its event, its audit row and its cards."""
         asks.open_ask(conn, row)
-        events.append(conn, self._ids, session=row.session, turn=row.turn, type="ask", data=card_data(row), now=now)
+        events.append(
+            conn, self._ids, session=row.session, turn=row.turn, type="ask", data=card_data(conn, row), now=now
+        )
         self._trail.append(
             conn,
             kind="ask",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from adapters.base import Card, CardEnd, CardKind, Choice
 from adapters.http.wire import ask_json
+from gateway.store import sessions
 from gateway.store.asks import AskRow
 
 #: Labels of the buttons. They say what an answer covers.
@@ -15,8 +18,14 @@ LABELS = {
 }
 
 
-def card_of(row: AskRow) -> Card:
-    """The card of a request."""
+def card_in(conn: sqlite3.Connection, row: AskRow) -> Card:
+    """The card of a request, with the name of its session."""
+    session = sessions.get(conn, row.session)
+    return card_of(row, session.name if session is not None else "")
+
+
+def card_of(row: AskRow, session: str = "") -> Card:
+    """The card of a request; ``session`` is the name that people know it by."""
     return Card(
         id=row.id,
         code=row.code,
@@ -32,12 +41,13 @@ def card_of(row: AskRow) -> Card:
         impact=row.impact,
         token=row.token,
         origin=row.origin,
+        session=session,
     )
 
 
-def card_data(row: AskRow) -> dict[str, object]:
+def card_data(conn: sqlite3.Connection, row: AskRow) -> dict[str, object]:
     """The ``ask`` of the API."""
-    return ask_json(card_of(row))
+    return ask_json(card_in(conn, row))
 
 
 def end_of(row: AskRow) -> CardEnd:

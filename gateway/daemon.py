@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
 import structlog
 
@@ -78,7 +79,10 @@ class Daemon:
             await asyncio.to_thread(self._home.prepare)
             stack.enter_context(self._home.lock())
             db = await Database.open(
-                self._home.state_db, clock=self._clock, synchronous=self._settings.store.synchronous
+                self._home.state_db,
+                clock=self._clock,
+                synchronous=self._settings.store.synchronous,
+                observer=self._metrics,
             )
             stack.push_async_callback(db.close)
             crashed = await db.write(_begin)
@@ -184,15 +188,16 @@ class Daemon:
         return self._metrics.render().decode()
 
     async def _until_stop(self, background: list[asyncio.Task[None]]) -> None:
-        """Wait for the stop; a background task that ends before it is a fault that ends the daemon."""
+        """Wait for the stop; a background task that fails before it ends the daemon with its error."""
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
+        open_: set[asyncio.Task[Any]] = {stopping, *background}
         try:
-            done, _ = await asyncio.wait([stopping, *background], return_when=asyncio.FIRST_COMPLETED)
+            while not stopping.done():
+                done, open_ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         finally:
             stopping.cancel()
-        for task in done:
-            if task is not stopping:
-                task.result()
 
     async def _drain(self, core: Core, server: WebServer, adapters: list[Adapter]) -> None:
         """Take nothing new, close the streams, let turns that work end, keep the others for the next start."""

@@ -130,10 +130,10 @@ class EngineWatch:
 class OfflineMind:
     """Fulfils :class:`gateway.session.Mind` with the keyword interpreter and the tools of this version."""
 
-    def __init__(self, tools: Registry) -> None:
+    def __init__(self, tools: Registry, *, language: str) -> None:
         self._tools = tools
         self._model = OfflineModel()
-        self._system = system_prompt(tools)
+        self._system = system_prompt(tools, language=language)
 
     def model(self) -> Model:
         """The interpreter; it keeps nothing between requests."""
@@ -240,10 +240,15 @@ async def build_core(
     mind = OfflineMind(
         Registry(
             [
-                terminal_tool(pipeline, default_timeout_s=limits.terminal_s, max_timeout_s=limits.terminal_max_s),
-                *file_tools(pipeline),
+                terminal_tool(
+                    pipeline,
+                    default_timeout_s=round(limits.terminal_s),
+                    max_timeout_s=round(limits.terminal_max_s),
+                ),
+                *file_tools(pipeline, read_s=limits.read_s, write_s=limits.write_s),
             ]
-        )
+        ),
+        language=settings.agent.language,
     )
     ender = TurnEnder(db=db, hub=hub, writer=writer, asks=approvals, outbound=delivery, now=clock.now)
     notices = Notices(db=db, hub=hub, writer=writer, ender=ender, outbound=delivery)

@@ -42,9 +42,10 @@ class _Live:
 
 
 class Reader:
-    """One reader's mailbox."""
+    """One reader's mailbox; ``deltas`` is False for readers who only care for what is stored."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, deltas: bool = True) -> None:
+        self._deltas = deltas
         self._signals: deque[Signal] = deque()
         self._arrived = asyncio.Event()
         self.lagging = False
@@ -55,6 +56,8 @@ class Reader:
         if isinstance(signal, Stored):
             if not self._signals or not isinstance(self._signals[-1], Stored):
                 self._signals.append(signal)
+        elif not self._deltas:
+            return
         elif self.lagging or len(self._signals) >= MAX_WAITING:
             self.lagging = True
         else:
@@ -88,9 +91,9 @@ class EventHub:
         self._closed = False
 
     @contextmanager
-    def reader(self, session: str) -> Iterator[Reader]:
+    def reader(self, session: str, *, deltas: bool = True) -> Iterator[Reader]:
         """A mailbox for the session's signals from now on."""
-        reader = Reader()
+        reader = Reader(deltas=deltas)
         if self._closed:
             reader.close()
         readers = self._readers.setdefault(session, set())

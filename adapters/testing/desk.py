@@ -332,6 +332,10 @@ class MemoryDesk:
         """An existing session."""
         return self._sessions[owner, name]
 
+    async def sessions_of(self, owner: str) -> tuple[SessionRow, ...]:
+        """What ``owner`` would be listed."""
+        return await self.sessions(Caller(owner))
+
     def turn(self, owner: str, name: str) -> MemoryTurn:
         """The running turn of a session."""
         turn = self._sessions[owner, name].turn

@@ -77,7 +77,7 @@ def file_commands(profile: Profile, *, read_s: float, write_s: float) -> dict[st
 
 def _read(args: Mapping[str, Any], path: str) -> tuple[FileJob, Callable[[Finished], str]]:
     first = _number(args, "offset", 1, 1_000_000_000)
-    lines = _number(args, "limit", MAX_READ_LINES, MAX_READ_LINES)
+    lines = min(_number(args, "limit", MAX_READ_LINES, 1_000_000_000), MAX_READ_LINES)
     job = file_jobs.read_lines(path, first=first, lines=lines, max_bytes=MAX_READ_BYTES)
 
     def read(finished: Finished) -> str:

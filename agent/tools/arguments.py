@@ -107,7 +107,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _flatten(node: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
+    if isinstance(node, list | tuple):
         return [_flatten(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
         return node

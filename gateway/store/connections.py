@@ -53,8 +53,40 @@ class Worker(aiosqlite.Connection):
         self._conn.interrupt()
 
     def alive(self) -> bool:
-        """Whether the thread still runs."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait for the end of the thread; blocks."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
+async def end(workers: Sequence[Worker]) -> None:
+    """Close whatever is still open and see the threads end, so that none of them meets a closed event loop."""
+    for worker in workers:
+        if worker.alive():
+            worker.stop()
+    await asyncio.to_thread(_join, workers)
+
+
+def _join(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.join()
+
+
+async def outlast(task: asyncio.Future[T]) -> T:
+    """The result of ``task``; cancelling the caller neither cancels it nor is forgotten."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    result = task.result()
+    if cancelled:
+        raise asyncio.CancelledError
+    return result
 
 
 def writer(path: Path, *, busy_timeout_s: float) -> Worker:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -35,6 +35,18 @@ _SYNCHRONOUS = ("normal", "full", "extra")
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class StoreObserver(Protocol):
+    """Told what the writer did."""
+
+    def committed(self, units: int, seconds: float) -> None:
+        """``units`` units of work were committed in one transaction."""
+        ...
+
+    def unit_failed(self) -> None:
+        """A unit of work was rolled back, or could not be begun."""
+        ...
+
+
 class Database:
     """SQLite behind one writing thread and some reading ones.
 
@@ -49,7 +61,14 @@ class Database:
         last_commit_s: seconds from the start of the last transaction to the end of its commit.
     """
 
-    def __init__(self, path: Path, clock: Clock, writer: Worker, readers: Sequence[Worker]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        writer: Worker,
+        readers: Sequence[Worker],
+        observer: StoreObserver | None = None,
+    ) -> None:
         """Use :meth:`open`."""
         self.path = path
         self.commits = 0
@@ -57,6 +76,7 @@ class Database:
         self.failures = 0
         self.last_commit_s = 0.0
         self._clock = clock
+        self._observer = observer
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._readers = tuple(readers)
@@ -83,6 +103,7 @@ class Database:
         readers: int = 2,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         schema: Sequence[Migration] | None = None,
+        observer: StoreObserver | None = None,
     ) -> Database:
         """Open the file, which is made and migrated as needed.
 
@@ -93,6 +114,7 @@ class Database:
             readers: reading connections, a thread each.
             busy_timeout_s: how long a statement waits for another process's lock.
             schema: the migrations; None for the shipped ones.
+            observer: told about commits and failures.
 
         Raises:
             DatabaseTooNew: a newer version of the program has made the file.
@@ -105,17 +127,14 @@ class Database:
         pool = [
             connections.reader(path, number, busy_timeout_s=busy_timeout_s) for number in range(1, max(readers, 1) + 1)
         ]
+        prepare = partial(_prepare, path=path, schema=schema, synchronous=synchronous.lower())
+        opening = asyncio.create_task(_open(writer, pool, prepare), name="store-open")
         try:
-            with translating():
-                await writer
-                await writer.hop(partial(_prepare, path=path, schema=schema, synchronous=synchronous.lower()))
-                for reader in pool:
-                    await reader
-        except BaseException:
-            for worker in (writer, *pool):
-                worker.stop()
+            await connections.outlast(opening)
+        except asyncio.CancelledError:
+            await connections.outlast(asyncio.ensure_future(connections.end((writer, *pool))))
             raise
-        return cls(path, clock, writer, pool)
+        return cls(path, clock, writer, pool, observer)
 
     async def write(self, unit: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``unit`` and return what it returned, once it is committed.
@@ -191,15 +210,7 @@ class Database:
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="store-close")
-        cancelled = False
-        while not self._closing.done():
-            try:
-                await asyncio.wait([self._closing])
-            except asyncio.CancelledError:
-                cancelled = True
-        self._closing.result()
-        if cancelled:
-            raise asyncio.CancelledError
+        await connections.outlast(self._closing)
 
     async def _close(self) -> None:
         try:
@@ -216,9 +227,7 @@ class Database:
             self._disarm()
             if self._probe_timer is not None:
                 self._probe_timer.cancel()
-            for worker in (*self._readers, self._writer):
-                if worker.alive():
-                    worker.stop()
+            await connections.end((*self._readers, self._writer))
 
     def _check_open(self) -> None:
         if self._closing is not None:
@@ -282,6 +291,7 @@ class Database:
 
     def _settle(self, batch: Sequence[Entry], broken: BaseException | None, *, taken: bool = False) -> None:
         self._batch = []
+        units, failures = self.units, self.failures
         again: list[Entry] = []
         trouble: Trouble | None = None
         for entry in batch:
@@ -295,6 +305,11 @@ class Database:
                     continue
             self._resolve(entry, error)
         self.commits += taken
+        if self._observer is not None:
+            if taken:
+                self._observer.committed(self.units - units, self.last_commit_s)
+            for _ in range(self.failures - failures):
+                self._observer.unit_failed()
         self._note_health(taken, trouble)
         self._queue.extendleft(reversed(again))
         if self._awaited or (self._queue and self._closing is not None):
@@ -345,6 +360,18 @@ class Database:
         self._queue.append(entry)
         self._idle.clear()
         self._schedule()
+
+
+async def _open(writer: Worker, readers: Sequence[Worker], prepare: Callable[[sqlite3.Connection], None]) -> None:
+    try:
+        with translating():
+            await writer
+            await writer.hop(prepare)
+            for reader in readers:
+                await reader
+    except BaseException:
+        await connections.end((writer, *readers))
+        raise
 
 
 def _prepare(conn: sqlite3.Connection, *, path: Path, schema: Sequence[Migration] | None, synchronous: str) -> None:

@@ -14,7 +14,7 @@ from agent.control.clock import Clock
 from agent.control.ports import Role
 from gateway.access import Access, Identity, named_key
 from gateway.approvals import may_answer
-from gateway.asks_view import card_of
+from gateway.asks_view import card_in
 from gateway.intake import Intake
 from gateway.sessions import Sessions
 from gateway.store import asks, events, inbox, messages, sessions, turns
@@ -66,7 +66,7 @@ class WebDesk:
         """Wait for the end of the turn that took the message."""
         who = self._who(caller)
         key = named_key(who.principal, session)
-        with self._hub.reader(key) as reader:
+        with self._hub.reader(key, deltas=False) as reader:
             try:
                 async with self._clock.timeout(seconds):
                     while True:
@@ -142,8 +142,9 @@ class WebDesk:
     async def asks(self, caller: Caller) -> tuple[Card, ...]:
         """Open asks that the caller may answer."""
         who = self._who(caller)
-        rows = await self._db.read(asks.all_open)
-        return tuple(card_of(row) for row in rows if may_answer(row, who))
+        return await self._db.read(
+            lambda conn: tuple(card_in(conn, row) for row in asks.all_open(conn) if may_answer(row, who))
+        )
 
     async def answer(self, tap: Tap) -> TapResult:
         """Answer an ask."""
@@ -179,7 +180,7 @@ class WebDesk:
 
     def _opening(self, conn: sqlite3.Connection, key: str) -> tuple[list[Event], int]:
         """Every open ask and the events of the running turn, for a client that has nothing."""
-        cards = [card_of(row) for row in asks.open_in(conn, key)]
+        cards = [card_in(conn, row) for row in asks.open_in(conn, key)]
         latest = events.latest(conn, key) or 0
         first = [Event(0, "ask", ask_json(card)) for card in cards]
         running = turns.running(conn, key)
@@ -213,7 +214,7 @@ class WebDesk:
         if turn.state != "running":
             return TurnState(turn.state, turn.id, "\n\n".join(messages.turn_texts(conn, turn.id)))
         open_ = [ask for ask in asks.open_in(conn, key) if ask.turn == turn.id]
-        cards = tuple(card_of(ask) for ask in open_ if may_answer(ask, who) or ask.requester == who.principal)
+        cards = tuple(card_in(conn, ask) for ask in open_ if may_answer(ask, who) or ask.requester == who.principal)
         return TurnState("waiting" if open_ else "running", turn.id, asks=cards)
 
     def _activity(self, key: str, waits: bool) -> str:

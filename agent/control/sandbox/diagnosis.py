@@ -13,7 +13,7 @@ _NO_NAMESPACE = re.compile(
     r"|unable to create user namespace|can't create.*namespace|loopback: failed|setgroups: permission denied",
     re.IGNORECASE,
 )
-_NO_PROC = re.compile(r"can't mount proc", re.IGNORECASE)
+_NO_PROC = re.compile(r"can't mount proc|max_user_namespaces: read-only file system", re.IGNORECASE)
 _NO_SOURCE = re.compile(r"can't find source path (?P<path>.+): (?P<reason>[^:]+)$", re.IGNORECASE | re.MULTILINE)
 _NO_WORKDIR = re.compile(r"^bwrap: can't chdir to ", re.IGNORECASE)
 
@@ -41,6 +41,11 @@ def diagnose(text: str, binary: str, sysctl: Path = Path("/proc/sys")) -> Sandbo
         sysctl: where kernel settings are read.
     """
     said = text.strip().splitlines()[-1] if text.strip() else "it said nothing"
+    if said.startswith("setpriv: "):
+        return SandboxUnavailable(
+            f"The daemon runs as root but cannot start sandboxes under another user ({said}).",
+            fix="Give it the capabilities CAP_SETUID and CAP_SETGID, or run it as an ordinary user.",
+        )
     if _NO_NAMESPACE.search(text):
         return _no_namespace(said, binary, sysctl)
     if _NO_PROC.search(text):

@@ -115,13 +115,16 @@ class FileJob:
     writes: bool
 
     def job(self, job_id: str, workspace: Path, timeout_s: float, profile: Profile, workdir: str = WORKSPACE) -> Job:
-        """The whole job: ``profile`` with room for the answer, and read-only when nothing is to be written."""
-        profile = dataclasses.replace(
+        """The whole job in the narrowed ``profile``."""
+        return Job(job_id, self.argv, workspace, timeout_s, self.narrowed(profile), workdir, self.stdin)
+
+    def narrowed(self, profile: Profile) -> Profile:
+        """``profile`` with room for the answer, and read-only when nothing is to be written."""
+        return dataclasses.replace(
             profile,
             workspace_writable=profile.workspace_writable and self.writes,
             limits=dataclasses.replace(profile.limits, output_bytes=self.output_bytes),
         )
-        return Job(job_id, self.argv, workspace, timeout_s, profile, workdir, self.stdin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import structlog
 
 from agent.control.exceptions import ControlError, RequestInvalid
 from agent.control.sandbox.base import SandboxUnavailable
-from agent.control.sandbox.workspace import Identity
 
 #: One read; also the size of a pipe on Linux.
 _READ_BYTES = 65_536
@@ -159,17 +157,20 @@ class Command:
     """What to start.
 
     Attributes:
+        prefix: the command that changes the user first; empty when the daemon is that user.
         options: for bubblewrap; handed over in a sealed file, so that no environment value shows in the process list.
         descriptors: open files that the options name.
         inner: the command inside.
+        environment: of bubblewrap itself; the first process inside shows it, so it must hold nothing secret.
     """
 
+    prefix: tuple[str, ...]
     binary: str
     options: tuple[str, ...]
     descriptors: tuple[int, ...]
     inner: tuple[str, ...]
     stdin: bytes
-    identity: Identity
+    environment: dict[str, str]
 
 
 class Child:
@@ -177,6 +178,10 @@ class Child:
 
     The kernel ends a pid namespace with its first process and reports that process as ended only when all others are
     gone, so waiting for it is waiting for everything that the command ever started, detached or not.
+
+    bubblewrap asks the kernel to be killed with its parent, but only once it runs; a daemon that dies before would
+    leave an orphan that nobody limits. So it waits for a permit on a pipe, and gets it after it has said that it is up.
+    It holds both ends of that pipe: the end of the daemon is no permit.
 
     Attributes:
         namespace: resolves to the host pid of the namespace's first process.
@@ -192,7 +197,9 @@ class Child:
         with contextlib.ExitStack() as stack:
             output, output_end = _pipe(stack)
             status, status_end = _pipe(stack)
-            self._process = _start(command, output_end, status_end)
+            permit, self._permit = _pipe(stack)
+            os.set_blocking(self._permit, False)
+            self._process = _start(command, output_end, status_end, (permit, self._permit))
             try:
                 self._outer = Death(self._process.pid)
             except OSError as exc:
@@ -202,8 +209,8 @@ class Child:
                     f"This kernel has no pidfds: {exc}.", fix="Linux 5.3 or newer is needed."
                 ) from exc
             stack.pop_all()
-        os.close(output_end)
-        os.close(status_end)
+        for end in (output_end, status_end, permit):
+            os.close(end)
         self._output_pump = Pump(output, sink)
         self._status_pump = Pump(status, self._on_status)
 
@@ -237,8 +244,20 @@ class Child:
             first.close()
             return
         self._first = first
+        self._begin()
         if not self.namespace.done():
             self.namespace.set_result(pid)
+
+    def _begin(self) -> None:
+        """Let the command begin: from here on the death of the daemon is the death of the sandbox."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._permit, b"\n")
+        self._close_permit()
+
+    def _close_permit(self) -> None:
+        if self._permit >= 0:
+            os.close(self._permit)
+            self._permit = -1
 
     def kill(self) -> None:
         """SIGKILL the process group and the namespace; does nothing for what has ended."""
@@ -272,6 +291,7 @@ class Child:
     def _close(self) -> None:
         self._output_pump.close()
         self._status_pump.close()
+        self._close_permit()
         self._outer.close()
         if self._first is not None:
             self._first.close()
@@ -285,25 +305,24 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
     return ends
 
 
-def _start(command: Command, output: int, status: int) -> subprocess.Popen[bytes]:
-    identity = command.identity
+def _start(command: Command, output: int, status: int, permit: tuple[int, int]) -> subprocess.Popen[bytes]:
+    waiting = ("--block-fd", str(permit[0]), "--sync-fd", str(permit[1]))
     with contextlib.ExitStack() as stack:
-        options = _held(stack, b"".join(map(_encoded, command.options)))
+        options = _held(stack, b"".join(map(_encoded, (*waiting, *command.options))))
         given = _held(stack, command.stdin) if command.stdin else subprocess.DEVNULL
-        argv = (command.binary, "--args", str(options), "--json-status-fd", str(status), "--", *command.inner)
+        argv = (*command.prefix, command.binary, "--args", str(options), "--json-status-fd", str(status), "--")
         try:
+            # Without user= and preexec_fn Python uses vfork: the loop waits a tenth of a millisecond, where a fork
+            # would copy the page tables of the whole daemon first.
             return subprocess.Popen(  # noqa: S603 - this is the one place where commands start, each in a sandbox
-                argv,
+                (*argv, *command.inner),
                 stdin=given,
                 stdout=output,
                 stderr=output,
-                pass_fds=(options, status, *command.descriptors),
-                env={},
+                pass_fds=(options, status, *permit, *command.descriptors),
+                env=command.environment,
                 cwd="/",
                 start_new_session=True,
-                user=identity.uid if identity.drop else None,
-                group=identity.gid if identity.drop else None,
-                extra_groups=[] if identity.drop else None,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as exc:
             raise _start_failure(command, exc) from exc
@@ -331,11 +350,6 @@ def _start_failure(command: Command, exc: Exception) -> ControlError:
         return RequestInvalid(f"The command cannot be started: {exc}.")
     if isinstance(exc, OSError) and exc.errno == errno.E2BIG:
         return RequestInvalid("The command is too long for this system.", fix="Write it to a file and run that.")
-    if isinstance(exc, PermissionError) and command.identity.drop:
-        return SandboxUnavailable(
-            f"The daemon runs as root but may not become uid {command.identity.uid} or run {command.binary}: {exc}.",
-            fix="Run the daemon as an ordinary user, or give it the capabilities CAP_SETUID and CAP_SETGID.",
-        )
     return SandboxUnavailable(
         f"The sandbox program {command.binary} cannot be started: {exc}.",
         fix="Install bubblewrap from your distribution (apt install bubblewrap).",
@@ -345,17 +359,28 @@ def _start_failure(command: Command, exc: Exception) -> ControlError:
 def _is_first(pid: int, namespace: int | None, outer: int) -> bool:
     """Whether ``pid`` is the first process of the namespace that bubblewrap reported."""
     if namespace is not None:
-        with contextlib.suppress(PermissionError):
-            try:
-                return Path(f"/proc/{pid}/ns/pid").stat().st_ino == namespace
-            except (FileNotFoundError, ProcessLookupError):
-                return False
+        try:
+            descriptor = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        except PermissionError:
+            return _parent_of(pid) == outer
+        try:
+            return os.fstat(descriptor).st_ino == namespace
+        finally:
+            os.close(descriptor)
     return _parent_of(pid) == outer
 
 
 def _parent_of(pid: int) -> int:
     try:
-        # The name in parentheses may itself hold spaces and parentheses: count from the last one.
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
         return 0
+    try:
+        # The name in parentheses may itself hold spaces and parentheses: count from the last one.
+        return int(os.read(descriptor, 4096).rpartition(b")")[2].split()[1])
+    except ProcessLookupError:
+        return 0
+    finally:
+        os.close(descriptor)

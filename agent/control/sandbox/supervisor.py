@@ -62,7 +62,6 @@ class Namespace:
         self._pid = pid
         # Opened once: a folder of /proc stays that process's, even when its number is given to another.
         self._first = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._host = Path("/proc").stat().st_dev
 
     def close(self) -> None:
         """Release the descriptor."""
@@ -94,7 +93,7 @@ class Namespace:
                 os.close(folder)
             return
         try:
-            if os.fstat(folder).st_dev == self._host:
+            if os.fstat(folder).st_dev == os.fstat(self._first).st_dev:
                 yield None, []  # bubblewrap has not changed the root yet
             else:
                 yield folder, [name for name in _names(folder) if name.isdigit() and name != "1"]
@@ -318,12 +317,13 @@ class Supervisor:
             limits: the sums.
             disk: the running count of the workspace; None when the job cannot write there.
         """
+        loop = asyncio.get_running_loop()
         try:
+            # On the loop because a cancelled thread would leave its descriptor behind; /proc does not block.
             namespace = Namespace(await asyncio.shield(pid))
         except (FileNotFoundError, ProcessLookupError):
             await asyncio.Event().wait()  # over already: the cancellation is on its way
             raise
-        loop = asyncio.get_running_loop()
         memory = limits.memory_mb * _MIB
         pending: asyncio.Future[Usage | None] | None = None
         try:

@@ -30,7 +30,7 @@ function open(session, { push = true } = {}) {
   view = {
     session,
     stream: null,
-    fresh: false,
+    fresh: null, // whether no message was ever sent to it; null while unknown
     lastRow: 0,
     oldestRow: 0,
     seen: 0, // newest event that the history already holds
@@ -55,13 +55,18 @@ function open(session, { push = true } = {}) {
 async function load(mine) {
   let history;
   try {
+    if (mine.fresh === null) {
+      const { sessions } = await call("GET", "/v1/sessions");
+      mine.fresh = !RESERVED.test(mine.session) && !sessions.some((row) => row.session === mine.session);
+    }
+    if (view !== mine) return;
+    if (mine.fresh) return started(mine);
     history = await call("GET", `${path(mine.session, "/messages")}?limit=${PAGE}`);
   } catch (problem) {
     if (view !== mine) return;
     if (problem.status === 404) {
-      mine.fresh = true; // comes into being with its first message
-      $("empty").hidden = Boolean(mine.echoes.size);
-      return;
+      mine.fresh = true;
+      return started(mine);
     }
     if (problem.status === 401) return locked();
     showConnection("The gateway cannot be reached. Trying again …");
@@ -82,6 +87,12 @@ async function load(mine) {
       else showConnection("This session does not exist any more.");
     },
   });
+}
+
+/** A session that comes into being with its first message. */
+function started(mine) {
+  $("empty").hidden = Boolean(mine.echoes.size);
+  showConnection("");
 }
 
 function render(mine, history) {
@@ -301,8 +312,14 @@ function showElsewhere(asks) {
     const card = new Card(ask, { where: ask.session ?? "" });
     elsewhere.set(ask.id, card);
     $("elsewhere-cards").append(card.node);
+    // What belongs to no session that could be opened is only seen here.
+    if (!ask.session) $("elsewhere").open = true;
   }
   $("elsewhere").hidden = !elsewhere.size;
+  const many = [...elsewhere.values()].filter((card) => !card.ended).length;
+  $("elsewhere-title").textContent = many
+    ? `${many} more ${many === 1 ? "request waits" : "requests wait"} for your answer`
+    : "Answered";
 }
 
 // ---- sending

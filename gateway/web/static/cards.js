@@ -154,7 +154,8 @@ export class Card {
 
   answered(answer) {
     if (answer.outcome !== "pending") {
-      this.end(answer.outcome, answer.choice, "you");
+      // The stream may have told already, and it knows who it was.
+      if (!this.ended) this.end(answer.outcome, answer.choice, "you");
     } else if (answer.need > 1) {
       this.closed = true;
       this.say(`Noted: ${answer.have} of ${answer.need} people have approved. It waits for the others.`);

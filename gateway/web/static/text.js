@@ -7,6 +7,9 @@
 const UNSEEN =
   /(?![\n\t ])[\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 
+/** The same for chat: only what could show text in another order or hide in it; joiners are needed by scripts and emoji. */
+const MISLEADING = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
+
 /** An element with a class and children; strings become text nodes. */
 export function element(tag, className, ...children) {
   const node = document.createElement(tag);
@@ -16,10 +19,10 @@ export function element(tag, className, ...children) {
 }
 
 /** `text` with every unseen character spelled out, as in ⟨U+202E⟩. */
-export function visible(text) {
+export function visible(text, unseen = UNSEEN) {
   const fragment = document.createDocumentFragment();
   let from = 0;
-  for (const match of text.matchAll(UNSEEN)) {
+  for (const match of text.matchAll(unseen)) {
     if (match.index > from) fragment.append(text.slice(from, match.index));
     const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     const mark = element("span", "mark", `⟨U+${code}⟩`);
@@ -64,15 +67,17 @@ function paragraph(text) {
   const node = element("div", "prose");
   let from = 0;
   for (const match of text.matchAll(/(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)/g)) {
-    node.append(text.slice(from, match.index), element("code", "", match[2]));
+    node.append(plainly(text.slice(from, match.index)), element("code", "", plainly(match[2])));
     from = match.index + match[0].length;
   }
-  node.append(text.slice(from));
+  node.append(plainly(text.slice(from)));
   return node;
 }
 
+const plainly = (text) => visible(text, MISLEADING);
+
 function codeBlock(text) {
-  const pre = element("pre", "", element("code", "", text));
+  const pre = element("pre", "", element("code", "", plainly(text)));
   pre.tabIndex = 0; // so that a long line can be scrolled with the keyboard
   return pre;
 }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.control.request import CommandRequest, CommandResult, CommandStatus
@@ -129,6 +129,7 @@ class TestReading:
         assert done.stop is StopReason.TOOL_CALLS
 
     @given(st.text(alphabet="$! \nabread写", max_size=60))
+    @settings(deadline=None)
     async def test_any_text_is_answered_the_same_way_twice(self, text: str) -> None:
         first, _ = await answer([UserMessage(text)])
         second, _ = await answer([UserMessage(text)])
@@ -202,6 +203,7 @@ class TestResults:
 
 
 @given(st.text(alphabet="ab \n`文", max_size=300))
+@settings(deadline=None)
 def test_the_pieces_are_the_text(text: str) -> None:
     assert "".join(pieces(text)) == text
     assert all(len(piece) <= 61 for piece in pieces(text))

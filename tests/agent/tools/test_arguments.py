@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.exceptions import ToolArgumentsInvalid
@@ -67,6 +67,7 @@ class TestSchema:
                         "properties": {"title": {"type": "string"}},
                         "required": ["title"],
                     },
+                    "default": [],
                 },
             },
             "required": ["name"],
@@ -126,7 +127,12 @@ class TestParse:
                 parse_arguments(SAMPLE, raw)
             assert len(str(caught.value)) < 1_500
 
+    def test_more_than_can_come_in_one_message_is_not_read_at_all(self) -> None:
+        with pytest.raises(ToolArgumentsInvalid, match="longer than 1048576 characters"):
+            parse_arguments(SAMPLE, '{"name": "a"}' + " " * MAX_ARGUMENTS_CHARS)
+
     @given(st.text(max_size=40) | st.text(alphabet='{}[]":,nametrulsf0123 ', max_size=40))
+    @settings(deadline=None)
     def test_any_text_either_fits_or_is_refused(self, raw: str) -> None:
         try:
             arguments = parse_arguments(SAMPLE, raw)

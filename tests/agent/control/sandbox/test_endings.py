@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import sys
@@ -10,10 +11,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 from agent.control.clock import ManualClock
-from agent.control.sandbox.base import Ended, Job, Limits
+from agent.control.sandbox.base import Ended, Job
 from agent.control.sandbox.bubblewrap import Bubblewrap
+from agent.control.sandbox.orphans import sweep_orphans
+from agent.control.sandbox.process import install_child_watcher
 from tests.agent.control.sandbox.conftest import Run, processes_with
 
 #: Leaves the process group, the session and the terminal, and ignores every polite signal.
@@ -42,8 +46,6 @@ class TestExit:
     async def test_standard_input_is_given_and_ends(self, sh: Run) -> None:
         data = bytes(range(256)) * 4096
         finished = await sh("sha256sum | cut -c1-64", stdin=data)
-        import hashlib
-
         assert finished.output.text.strip() == hashlib.sha256(data).hexdigest()
         assert (await sh("cat; echo end")).output.text == "end\n"
 
@@ -220,5 +222,103 @@ async def test_kill_9_of_the_daemon_leaves_nothing(ground: Path, workspace: Path
         await asyncio.sleep(0.01)
 
 
-def test_limits_are_frozen_into_the_profile() -> None:
-    assert Limits() == Limits(memory_mb=512, pids=128, cpus=1.0, disk_mb=1024, open_files=1024, output_bytes=65_536)
+@pytest.mark.chaos
+async def test_kill_9_of_the_daemon_at_any_moment_leaves_no_command(ground: Path, workspace: Path, marker: str) -> None:
+    """The moments around the start are the dangerous ones: the sandbox may not yet know that it must die."""
+    for step in range(12):
+        daemon = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", PARENT, str(ground / "bin"), str(workspace), f"sleep {marker}"),
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        )
+        while not processes_with("bwrap") and not processes_with(marker + "\0"):
+            await asyncio.sleep(0)
+        await asyncio.sleep(step * 0.0005)
+        daemon.kill()
+        await daemon.wait()
+    while processes_with(f"sleep\0{marker}"):
+        await asyncio.sleep(0.01)
+    sweep_orphans()
+    while processes_with(marker):
+        await asyncio.sleep(0.01)
+
+
+async def test_sweeping_kills_the_orphans_and_nobody_else(sh: Run, marker: str) -> None:
+    """An orphan carries the mark of a process that is gone; a stranger carries none."""
+    gone = await asyncio.create_subprocess_exec("true")
+    await gone.wait()
+    orphan = await asyncio.create_subprocess_exec("sleep", "60", env={"OSTIARY_SANDBOX_OWNER": f"{gone.pid}:1"})
+    reused = await asyncio.create_subprocess_exec("sleep", "60", env={"OSTIARY_SANDBOX_OWNER": f"{os.getpid()}:1"})
+    stranger = await asyncio.create_subprocess_exec("sleep", "60", env={})
+    own = asyncio.ensure_future(sh(f"sleep {marker}"))
+    await started(marker)
+    swept = sweep_orphans()
+    assert {orphan.pid, reused.pid} <= set(swept)
+    assert await orphan.wait() == await reused.wait() == -signal.SIGKILL
+    assert stranger.pid not in swept
+    assert stranger.returncode is None
+    stranger.kill()
+    await stranger.wait()
+    assert processes_with(f"sleep\0{marker}")
+    own.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await own
+
+
+SUBREAPER = """
+import asyncio, ctypes, os, sys
+from pathlib import Path
+from agent.control.sandbox.base import Job
+from agent.control.sandbox.bubblewrap import Bubblewrap
+
+ctypes.CDLL(None).prctl(36, 1)
+
+async def main():
+    engine = Bubblewrap(bin_dir=Path(sys.argv[1]))
+    for command in ("true", "(sleep 60 &)", "sleep 60"):
+        await engine.run(Job("job", ("/bin/sh", "-c", command), Path(sys.argv[2]), 0.5))
+    try:
+        print(os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        print("nothing left")
+
+asyncio.run(main())
+"""
+
+
+async def test_a_daemon_that_inherits_orphans_reaps_its_own(ground: Path, workspace: Path) -> None:
+    """As pid 1 of a container it becomes the parent of what bubblewrap leaves to the kernel."""
+    daemon = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SUBREAPER, str(ground / "bin"), str(workspace)),
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert (await daemon.communicate())[0] == b"nothing left\n"
+
+
+async def test_the_loop_is_never_blocked(engine: Bubblewrap, workspace: Path) -> None:
+    with blockbuster_ctx() as guard:
+        # As for asyncio's own start of a process: the read ends when vfork does.
+        guard.functions["os.read"].can_block_in("agent/control/sandbox/process.py", "_start")
+        assert (await engine.probe()).ok
+        for command in ("cat", "seq 1 100000", "sleep 0.2; (sleep 60 &)"):
+            await engine.run(Job("job", ("/bin/sh", "-c", command), workspace, 10.0, stdin=b"x" * 500_000))
+        await engine.run(Job("job", ("sleep", "60"), workspace, 0.2))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer ones do so by themselves")
+def test_other_children_need_no_thread_either_once_the_watcher_is_installed() -> None:
+    async def children() -> int:
+        processes = [await asyncio.create_subprocess_exec("sleep", "60") for _ in range(20)]
+        threads = threading.active_count()
+        for process in processes:
+            process.kill()
+            await process.wait()
+        return threads
+
+    before = threading.active_count()
+    try:
+        install_child_watcher()
+        assert asyncio.run(children()) <= before
+    finally:
+        if sys.version_info < (3, 12):
+            asyncio.set_child_watcher(None)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.control.exceptions import RequestInvalid
-from agent.control.sandbox.base import Ended, Job, Limits, Mount, SandboxUnavailable
+from agent.control.sandbox.base import Ended, Job, Limits, Mount, Profile, SandboxUnavailable
 from agent.control.sandbox.bubblewrap import Bubblewrap
 from tests.agent.control.sandbox.conftest import Run
 
@@ -156,8 +156,6 @@ class TestMounts:
 
 
 def _mounting(workspace: Path, path: Path) -> Job:
-    from agent.control.sandbox.base import Profile
-
     return Job("job", ("true",), workspace, 5.0, Profile(mounts=(Mount(path),)))
 
 

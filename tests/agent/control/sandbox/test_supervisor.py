@@ -41,7 +41,13 @@ class TestTreeBytes:
         assert tree_bytes(tmp_path, threading.Event()) < 100_000
 
     def test_paths_longer_than_the_system_allows_are_counted(self, tmp_path: Path) -> None:
-        script = "import os\nfor _ in range(100): os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('f', 'w').write('x' * 100_000)"
+        script = """
+import os
+for _ in range(100):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+open("f", "w").write("x" * 100_000)
+"""
         subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
         assert tree_bytes(tmp_path, threading.Event()) > 100_000
 
