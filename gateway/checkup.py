@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
-import shutil
 import socket
 import stat
 import sys
@@ -114,7 +113,8 @@ def _private_files(place: Home) -> Iterator[Finding]:
 
 
 def _disk(root: Path) -> Finding:
-    free = shutil.disk_usage(root).free // 1_048_576
+    disk = os.statvfs(root)
+    free = disk.f_bavail * disk.f_frsize // 1_048_576
     text = f"{free:,} MB free"
     if free < DISK_BAD_MB:
         return Finding("disk", State.BAD, text, f"Free some space on the disk of {root}.")

@@ -70,6 +70,11 @@ def check(config: Config, origins: Mapping[str, str]) -> list[Problem]:
     ]
 
 
+def later(key: str) -> str:
+    """The feature that ``key`` waits for; empty where this version uses it."""
+    return next((text for name, text in LATER.items() if key == name or key.startswith(name + ".")), "")
+
+
 def ineffective(config: Config, origins: Mapping[str, str]) -> list[str]:
     """Sentences about what the owner has set and what this version does not do yet.
 
@@ -82,7 +87,7 @@ def ineffective(config: Config, origins: Mapping[str, str]) -> list[str]:
         place = origins.get(leaf.key, "default")
         if place == "default":
             continue
-        feature = next((text for key, text in LATER.items() if leaf.key == key or leaf.key.startswith(key + ".")), "")
+        feature = later(leaf.key)
         value = config_tree.value_at(config, leaf.path)
         if feature:
             sentences.append(f"{leaf.key} ({place}) has no effect: {feature}: not in this version")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from agent.control.redact import MASK
-from gateway import config_tree
+from gateway import config_rules, config_tree
 from gateway.config import Config, Section
 from gateway.config_loader import Loaded
 from gateway.config_tree import Branch, Leaf
@@ -56,32 +57,49 @@ def manual() -> str:
 
 
 def _sections(branch: Branch) -> Iterator[str]:
-    texts = config_tree.described(branch.type)
-    own = [member for member in branch.members.values() if isinstance(member, Leaf)]
-    if own:
-        summary = (branch.type.__doc__ or "").split("\n", 1)[0]
-        yield f"\n## `{'.'.join(branch.path)}`\n\n{summary}\n\n| key | type | default | |\n|---|---|---|---|"
-        for leaf in own:
-            yield f"| `{leaf.path[-1]}` | {_type(leaf)} | {_default(leaf)} | {texts.get(leaf.path[-1], '')} |"
+    leaves = [member for member in branch.members.values() if isinstance(member, Leaf)]
+    if leaves:
+        yield _table(".".join(branch.path), branch.type, leaves, Config())
+    for leaf in leaves:
+        if isinstance(leaf.items, type) and issubclass(leaf.items, Section):
+            yield _table(f"{leaf.key}[]", leaf.items, list(config_tree.fields(leaf.items)), None)
     for member in branch.members.values():
         if isinstance(member, Branch):
             yield from _sections(member)
+
+
+def _table(title: str, section: type[Section], leaves: list[Leaf], defaults: Config | None) -> str:
+    texts = config_tree.described(section)
+    lines = [
+        f"\n## `{title}`\n",
+        (section.__doc__ or "").split("\n", 1)[0],
+        "",
+        "| key | type | default | |",
+        "|---|---|---|---|",
+    ]
+    for leaf in leaves:
+        default = _default(leaf, defaults) if defaults is not None else ""
+        later = " *Not in this version.*" if config_rules.later(leaf.key) else ""
+        lines.append(f"| `{leaf.path[-1]}` | {_type(leaf)} | {default} | {texts.get(leaf.path[-1], '')}{later} |")
+    return "\n".join(lines)
 
 
 def _type(leaf: Leaf) -> str:
     if leaf.options:
         return ", ".join(f"`{option}`" if option else "empty" for option in leaf.options)
     if leaf.base is tuple:
-        return "list of texts" if leaf.items is str else "list of sections"
+        choices = typing.get_args(leaf.items) if typing.get_origin(leaf.items) is typing.Literal else ()
+        options = ", ".join(f"`{choice}`" for choice in choices)
+        return f"list of {options}" if options else "list of texts" if leaf.items is str else "list of sections"
     words = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`", dict: "sections by name"}
     text = next((word for kind, word in words.items() if leaf.base is kind), "")
     return f"{text}, secret" if leaf.secret and leaf.base is str else text
 
 
-def _default(leaf: Leaf) -> str:
+def _default(leaf: Leaf, defaults: Config) -> str:
     if leaf.key == "sandbox.max_running":
         return "2 a core"
-    value = config_tree.value_at(Config(), leaf.path)
+    value = config_tree.value_at(defaults, leaf.path)
     if value in ("", (), {}):
         return ""
     text = f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
