@@ -104,11 +104,17 @@ def prepare_workspace(path: Path, identity: Identity) -> None:
     call it in a worker thread.
 
     Raises:
-        SandboxUnavailable: the folder is a link, belongs to somebody else, or cannot be reached.
+        SandboxUnavailable: the folder cannot be made, is a link, belongs to somebody else, or cannot be reached.
     """
-    _make_parents(path, 0o711 if identity.drop else 0o700)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700)
+    try:
+        _make_parents(path, 0o711 if identity.drop else 0o700)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    except OSError as exc:
+        raise SandboxUnavailable(
+            f"The workspace {path} cannot be made: {exc.strerror}.",
+            fix=f"Look at the folder {path.parent} and its disk.",
+        ) from exc
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as exc:

@@ -237,7 +237,7 @@ async def test_kill_9_of_the_daemon_at_any_moment_leaves_no_command(ground: Path
         await daemon.wait()
     while processes_with(f"sleep\0{marker}"):
         await asyncio.sleep(0.01)
-    sweep_orphans()
+    await asyncio.to_thread(sweep_orphans)
     while processes_with(marker):
         await asyncio.sleep(0.01)
 
@@ -251,7 +251,7 @@ async def test_sweeping_kills_the_orphans_and_nobody_else(sh: Run, marker: str) 
     stranger = await asyncio.create_subprocess_exec("sleep", "60", env={})
     own = asyncio.ensure_future(sh(f"sleep {marker}"))
     await started(marker)
-    swept = sweep_orphans()
+    swept = await asyncio.to_thread(sweep_orphans)
     assert {orphan.pid, reused.pid} <= set(swept)
     assert await orphan.wait() == await reused.wait() == -signal.SIGKILL
     assert stranger.pid not in swept

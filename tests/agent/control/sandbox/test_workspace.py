@@ -74,6 +74,11 @@ class TestPrepareWorkspace:
         prepare_workspace(path, SELF)
         assert facts(path) == (SELF.uid, 0o700)
 
+    def test_a_place_where_none_can_be_made_is_said(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(SandboxUnavailable, match="cannot be made: Not a directory"):
+            prepare_workspace(tmp_path / "file" / "w", SELF)
+
     def test_a_link_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "w").symlink_to("real")
