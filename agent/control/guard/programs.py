@@ -200,7 +200,7 @@ SPECS: dict[str, Spec] = {
     "at": spec("q t f", stops=False),
     "su": spec("c g G s w command session-command group shell", stops=False),
     "chroot": spec("userspec groups", stops=True),
-    "openssl": spec(long_dash=True),
+    "openssl": spec("in out inkey keyout passin passout pass k K iv S engine connect servername CAfile CApath cert key days subj newkey config extfile signkey CA CAkey set_serial addext name", long_dash=True),
     "ansible": spec("m a i u l b-arg e module-name args inventory user limit extra-vars forks f become-user private-key M c T", "C check syntax-check list-hosts list-tasks"),
     "cmake": spec("E G D S B P", stops=False),
     "split": spec("b C l n a filter bytes lines number suffix-length additional-suffix"),

@@ -243,17 +243,17 @@ def _wrapped(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper) 
     operands = operands[wrapper.leading :] if wrapper.leading else operands
     if wrapper.leading and operands[:1] == ["--"]:
         operands = operands[1:]
-    return _inner(command, evaluator, wrapper, operands, where) or out
+    return _inner(command, evaluator, wrapper, options, operands, where) or out
 
 
-def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, operands: list[str], where: Where) -> Stream | None:
+def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, options: list[tuple[str, str | None]], operands: list[str], where: Where) -> Stream | None:
     assigns: dict[str, str] = {}
     while wrapper.assigns and operands and _ASSIGN.match(operands[0]):
         name, _, value = operands[0].partition("=")
         assigns[name] = value
         operands = operands[1:]
     if command.name == "env":
-        split = command.value("-S", "--split-string")
+        split = next((value for name, value in options if name in ("-S", "--split-string")), None)
         if split:
             return run_text(" ".join((split, *operands)), command, evaluator, where)
     if not operands:
