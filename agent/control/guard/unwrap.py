@@ -36,6 +36,8 @@ Follower = Callable[[Command, "Evaluator"], "Stream | None"]
 
 _ASSIGN = Expression(r"[A-Za-z_]\w*=")
 _SHEBANG = Expression(r"#!\s*(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)")
+#: Tools that yarn and pnpm run by their bare name.
+_PACKAGE_TOOLS = frozenset(("rimraf", "del-cli", "prisma", "sequelize", "sequelize-cli", "knex", "typeorm", "mikro-orm", "drizzle-kit", "serverless", "sls", "cdk", "wrangler", "firebase", "vercel", "lerna", "semantic-release"))
 #: Programs that a glob in command position may mean; the harmful ones are enough.
 _GLOBBED = ("rm", "dd", "mkfs", "chmod", "chown", "shred", "bash", "sh", "kill", "reboot", "shutdown", "nc", "python3", "perl", "find")
 
@@ -232,6 +234,8 @@ def _wrapped(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper) 
         if name in wrapper.text_options and value:
             out = run_text(value, command, evaluator, where)
     if wrapper.verbs:
+        if operands and command.name in ("yarn", "pnpm") and operands[0] in _PACKAGE_TOOLS:
+            return evaluator.argv(operands, command)
         if not operands or operands[0] not in wrapper.verbs:
             code.option_payloads(command, evaluator)
             return None
