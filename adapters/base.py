@@ -136,6 +136,7 @@ class Card:
         command: the whole command; adapters show invisible and bidi characters visibly and never cut it.
         token: what the person must type, for kind TOKEN.
         origin: names the child or job that asks; empty for the person's own turn.
+        session: name of the session that asks, as the HTTP API spells it; empty where it has none.
     """
 
     id: str
@@ -152,6 +153,7 @@ class Card:
     impact: str = ""
     token: str = ""
     origin: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,10 +88,16 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A page of messages, oldest first, and the newest event id of the session."""
+    """A page of messages, oldest first, read together with what a client needs to follow the session from there.
+
+    Attributes:
+        last_event_id: the newest event id of the session; a stream that begins after it misses and repeats nothing.
+        asks: the session's open asks, which the stream would not tell again.
+    """
 
     messages: tuple[MessageRow, ...]
     last_event_id: int
+    asks: tuple[Card, ...] = ()
 
 
 class NoSuchSession(Exception):

@@ -116,6 +116,19 @@ def open_in(conn: sqlite3.Connection, session: str) -> list[AskRow]:
     return _all(conn.execute(f"{_SELECT} WHERE session = ?1 AND state = 'pending' ORDER BY created_at, id", (session,)))
 
 
+def open_of_turn(conn: sqlite3.Connection, turn: str) -> list[AskRow]:
+    """Requests of a turn that wait for an answer, the oldest first."""
+    return _all(conn.execute(f"{_SELECT} WHERE turn = ?1 AND state = 'pending' ORDER BY created_at", (turn,)))
+
+
+def newest_time(conn: sqlite3.Connection) -> datetime | None:
+    """The latest time that any accepted message or event bears; None in an empty database."""
+    (newest,) = conn.execute(
+        "SELECT max(at) FROM (SELECT max(received_at) AS at FROM inbox UNION ALL SELECT max(at) FROM events)"
+    ).fetchone()
+    return None if newest is None else from_text(newest)
+
+
 def all_open(conn: sqlite3.Connection) -> list[AskRow]:
     """All open requests, oldest first."""
     return _all(conn.execute(f"{_SELECT} WHERE state = 'pending' ORDER BY created_at, id"))

@@ -167,7 +167,7 @@ def _keys(key: bytes) -> tuple[bytes, bytes]:
     return hmac.digest(key, b"ostiary audit row", "sha256"), hmac.digest(key, b"ostiary audit text", "sha256")
 
 
-def _canonical(before: str, seq: int, at: str, kind: str, request_id: str, body: str, text_digest: str) -> str:  # noqa: PLR0917 - the columns in their order
+def _canonical(before: str, seq: int, at: str, kind: str, request_id: str, body: str, text_digest: str) -> str:
     return dump([before, seq, at, kind, request_id, body, text_digest])
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -35,6 +35,18 @@ _SYNCHRONOUS = ("normal", "full", "extra")
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class StoreObserver(Protocol):
+    """Told what the writer did."""
+
+    def committed(self, units: int, seconds: float) -> None:
+        """``units`` units of work were committed in one transaction."""
+        ...
+
+    def unit_failed(self) -> None:
+        """A unit of work was rolled back, or could not be begun."""
+        ...
+
+
 class Database:
     """SQLite behind one writing thread and some reading ones.
 
@@ -49,7 +61,14 @@ class Database:
         last_commit_s: seconds from the start of the last transaction to the end of its commit.
     """
 
-    def __init__(self, path: Path, clock: Clock, writer: Worker, readers: Sequence[Worker]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        writer: Worker,
+        readers: Sequence[Worker],
+        observer: StoreObserver | None = None,
+    ) -> None:
         """Use :meth:`open`."""
         self.path = path
         self.commits = 0
@@ -57,6 +76,7 @@ class Database:
         self.failures = 0
         self.last_commit_s = 0.0
         self._clock = clock
+        self._observer = observer
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._readers = tuple(readers)
@@ -84,6 +104,7 @@ class Database:
         readers: int = 2,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         schema: Sequence[Migration] | None = None,
+        observer: StoreObserver | None = None,
     ) -> Database:
         """Open the file, which is made and migrated as needed.
 
@@ -94,6 +115,7 @@ class Database:
             readers: reading connections, a thread each.
             busy_timeout_s: how long a statement waits for another process's lock.
             schema: the migrations; None for the shipped ones.
+            observer: told about commits and failures.
 
         Raises:
             DatabaseTooNew: a newer version of the program has made the file.
@@ -113,7 +135,7 @@ class Database:
         except asyncio.CancelledError:
             await connections.outlast(asyncio.ensure_future(connections.end((writer, *pool))))
             raise
-        return cls(path, clock, writer, pool)
+        return cls(path, clock, writer, pool, observer)
 
     async def write(self, unit: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``unit`` and return what it returned, once it is committed.
@@ -277,6 +299,7 @@ class Database:
 
     def _settle(self, batch: Sequence[Entry], broken: BaseException | None, *, taken: bool = False) -> None:
         self._batch = []
+        units, failures = self.units, self.failures
         again: list[Entry] = []
         trouble: Trouble | None = None
         for entry in batch:
@@ -290,6 +313,11 @@ class Database:
                     continue
             self._resolve(entry, error)
         self.commits += taken
+        if self._observer is not None:
+            if taken:
+                self._observer.committed(self.units - units, self.last_commit_s)
+            for _ in range(self.failures - failures):
+                self._observer.unit_failed()
         self._note_health(taken, trouble)
         self._queue.extendleft(reversed(again))
         if self._awaited or (self._queue and self._closing is not None):

@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0917 - session, turn and text come in this order everywhere
 """What was said in a session, in the order in which the model sees it."""
 
 from __future__ import annotations
@@ -32,6 +31,10 @@ _SELECT = (
     " FROM messages m LEFT JOIN tool_calls c ON c.id = m.call_id"
 )
 _DECODERS: Decoders = {5: bool, 6: bool, 8: from_text}
+
+
+#: Messages that a turn's history holds at most: what a model can use, and a bound on the work of every turn.
+HISTORY_MAX = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +124,16 @@ def add_final(conn: sqlite3.Connection, session: str, turn: str, text: str, stat
     return cursor.lastrowid or 0
 
 
-def history(conn: sqlite3.Connection, session: str) -> list[StoredMessage]:
-    """All messages that count for the session, oldest first."""
-    found = conn.execute("SELECT history_from FROM sessions WHERE key = ?1", (session,)).fetchone()
+def history(conn: sqlite3.Connection, session: str, most: int = HISTORY_MAX) -> list[StoredMessage]:
+    """The messages that count for the session, oldest first: whole turns, at most about ``most`` messages.
+
+    Older turns stay in the store for reading and search; they no longer reach the model.
+    """
+    found = conn.execute(
+        "SELECT max(s.history_from, coalesce((SELECT min(id) - 1 FROM messages WHERE turn = (SELECT turn FROM messages"
+        " WHERE session = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)), 0)) FROM sessions s WHERE s.key = ?1",
+        (session, most),
+    ).fetchone()
     start = 0 if found is None else found[0]
     calls: dict[int, list[CallRow]] = {}
     for message, *call in conn.execute(

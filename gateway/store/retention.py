@@ -59,11 +59,15 @@ def _events(conn: sqlite3.Connection, now: datetime) -> int:
     keys = [key for (key,) in rows]
     removed = 0
     for key in keys:
-        removed += conn.execute(
-            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session = ?1 AND at < ?2 AND id <="
-            " (SELECT id FROM events WHERE session = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?3) ORDER BY id LIMIT ?4)",
+        old = conn.execute(
+            "SELECT id FROM events WHERE session = ?1 AND at < ?2 AND id <="
+            " (SELECT id FROM events WHERE session = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?3) ORDER BY id LIMIT ?4",
             (key, to_text(now - EVENTS_AGE), EVENTS_KEPT, ROWS_MAX - removed),
-        ).rowcount
+        ).fetchall()
+        if old:
+            conn.execute("UPDATE sessions SET events_purged = ?2 WHERE key = ?1", (key, old[-1][0]))
+            conn.execute("DELETE FROM events WHERE session = ?1 AND id <= ?2", (key, old[-1][0]))
+        removed += len(old)
         if removed >= ROWS_MAX:
             return removed
         cursor = key

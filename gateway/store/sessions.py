@@ -109,12 +109,19 @@ def set_title(conn: sqlite3.Connection, key: str, title: str) -> None:
 
 
 def reset(conn: sqlite3.Connection, key: str) -> None:
-    """Begin anew: messages so far do not count any more."""
+    """Begin anew: messages so far do not count any more, except those of a turn that runs now."""
     conn.execute(
-        "UPDATE sessions SET history_from ="
-        " max(history_from, coalesce((SELECT max(id) FROM messages WHERE session = ?1), 0)) WHERE key = ?1",
+        "UPDATE sessions SET history_from = max(history_from, coalesce((SELECT max(id) FROM messages"
+        " WHERE session = ?1 AND turn NOT IN (SELECT id FROM turns WHERE session = ?1 AND state = 'running')), 0))"
+        " WHERE key = ?1",
         (key,),
     )
+
+
+def events_purged(conn: sqlite3.Connection, key: str) -> int:
+    """Id of the newest event of the session that was cleaned away; 0 when all are there."""
+    found = conn.execute("SELECT events_purged FROM sessions WHERE key = ?1", (key,)).fetchone()
+    return 0 if found is None else int(found[0])
 
 
 def delete(conn: sqlite3.Connection, key: str) -> bool:

@@ -14,6 +14,7 @@ CREATE TABLE sessions (
     conversation TEXT NOT NULL,                -- JSON: where answers go
     title        TEXT NOT NULL DEFAULT '',
     history_from INTEGER NOT NULL DEFAULT 0,   -- only messages with a greater id count; moved by /new
+    events_purged INTEGER NOT NULL DEFAULT 0,  -- newest event that was cleaned away: older readers must start anew
     created_at   TEXT NOT NULL,
     last_at      TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -1,0 +1,2 @@
+// Replaces the address, so that the code is neither shown nor kept in the history.
+location.replace("/");
