@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 from adapters.http import HttpAdapter
 from adapters.testing import MemoryDesk
@@ -30,6 +30,9 @@ FLAGS = (
     "--disable-quic",
     "--disable-sync",
 )
+
+#: Seconds of patience; generous, because a busy machine is no fault of the page's.
+expect.set_options(timeout=15_000)
 
 
 @dataclass
@@ -115,7 +118,7 @@ async def make_tab(browser: Browser, site: Site) -> AsyncIterator[Any]:
 
     async def make(*, log_in: bool = True, expected: str = "", **context: Any) -> Tab:
         page = await (await browser.new_context(**context)).new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(15_000)
         tab = Tab(page, site, expected)
         page.on("console", tab.hear)
         page.on("pageerror", lambda error: tab.complaints.append(str(error)))
