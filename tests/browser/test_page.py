@@ -384,6 +384,13 @@ class TestForEverybody:
         await expect(tab.page.locator("#side")).to_be_hidden()
         await tab.page.locator(f"{CARD} .deny").tap()
         await expect(tab.page.locator(".says")).to_contain_text("Denied")
+        await tab.say("token")
+        card, confirm = tab.page.locator(CARD), tab.page.get_by_role("button", name="Confirm")
+        await expect(confirm).to_be_enabled()
+        outer, inner = await card.bounding_box(), await confirm.bounding_box()
+        assert outer is not None
+        assert inner is not None
+        assert inner["x"] + inner["width"] < outer["x"] + outer["width"]
 
     async def test_what_screen_readers_are_told(self, tab: Tab) -> None:
         await tab.say("$ rm -rf build")

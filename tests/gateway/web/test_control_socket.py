@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.web import control_socket
+from gateway.web.exceptions import CannotListen
 
 
 def test_the_mode_is_right_from_the_first_moment(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +30,7 @@ def test_the_mode_is_right_from_the_first_moment(short_folder: Path, monkeypatch
 
 
 def test_a_folder_that_is_not_there(short_folder: Path) -> None:
-    with pytest.raises(control_socket.CannotListen, match="No such file"):
+    with pytest.raises(CannotListen, match="No such file"):
         control_socket.bind(short_folder / "nowhere" / "s")
 
 
