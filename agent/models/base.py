@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+#: Most calls of one message; each may become a card that a person has to read. Of a message with more, none is run.
+MAX_CALLS = 32
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from agent.control.ports import Activity, Caller
 from agent.models.base import ToolSpec
 
@@ -46,11 +48,18 @@ class Tool:
     Attributes:
         gated: the handler asks people first and waits for its place in the order itself, so that the cards of all calls
             of one message go out at once.
+        arguments: the type that arguments must decode into, see :mod:`agent.tools.arguments`. None: only that they are
+            an object is checked, and whoever the handler passes them to judges the rest.
+        repeatable: after a restart the handler of a call that may have been running is called again, because it only
+            reads or keeps a record of its own by request id. Else such a call is answered "outcome unknown". A gated
+            one is always called again: the gate keeps the record.
     """
 
     spec: ToolSpec
     handler: Handler
     gated: bool = False
+    arguments: type[msgspec.Struct] | None = None
+    repeatable: bool = False
 
 
 class Registry:

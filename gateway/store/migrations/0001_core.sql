@@ -14,6 +14,7 @@ CREATE TABLE sessions (
     conversation TEXT NOT NULL,                -- JSON: where answers go
     title        TEXT NOT NULL DEFAULT '',
     history_from INTEGER NOT NULL DEFAULT 0,   -- only messages with a greater id count; moved by /new
+    events_purged INTEGER NOT NULL DEFAULT 0,  -- newest event that was cleaned away: older readers must start anew
     created_at   TEXT NOT NULL,
     last_at      TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -41,6 +42,7 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_queue ON inbox (session, control, id) WHERE state = 'queued';
 CREATE INDEX inbox_ref ON inbox (session, message_ref);
 CREATE INDEX inbox_age ON inbox (received_at);
+CREATE INDEX inbox_turn ON inbox (turn) WHERE turn IS NOT NULL;
 
 CREATE TABLE dead_letters (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -82,6 +84,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_session ON messages (session, id);
 CREATE INDEX messages_turn ON messages (turn, id);
+CREATE UNIQUE INDEX messages_call ON messages (call_id) WHERE call_id IS NOT NULL;
 
 CREATE TABLE tool_calls (
     id         TEXT PRIMARY KEY,               -- the request id

@@ -1,0 +1,102 @@
+"""Signs of life of one session: what the watchdog judges by."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agent.control.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLease:
+    """A wait with a limit of its own.
+
+    Attributes:
+        until: monotonic time after which it no longer protects; None where the wait's own record has the deadline.
+    """
+
+    kind: str
+    since: float
+    until: float | None
+
+
+class Pulse:
+    """Last activity and open leases of a session's running turn."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_activity_ts = clock.monotonic()
+        self._reason = "created"
+        self._leases: dict[int, OpenLease] = {}
+        self._numbers = itertools.count()
+
+    @property
+    def reason(self) -> str:
+        """What the last sign of life was."""
+        return self._reason
+
+    def touch(self, reason: str) -> None:
+        """Real progress happened now."""
+        self._last_activity_ts = self._clock.monotonic()
+        self._reason = reason
+
+    def idle_s(self) -> float:
+        """Seconds without a sign of life; 0 while a lease is open and inside its limit."""
+        now = self._clock.monotonic()
+        if any(lease.until is None or now <= lease.until for lease in self._leases.values()):
+            return 0.0
+        return now - self._last_activity_ts
+
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the open leases, the oldest first."""
+        return tuple(lease.kind for lease in self._leases.values())
+
+    def open(self, kind: str, limit_s: float | None) -> int:
+        """Open a lease; give its number to :meth:`close`."""
+        now = self._clock.monotonic()
+        number = next(self._numbers)
+        self._leases[number] = OpenLease(kind, now, None if limit_s is None else now + limit_s)
+        return number
+
+    def close(self, number: int) -> None:
+        """Close a lease. If it was inside its limit the wait counts as activity until now; an overrun one does not."""
+        lease = self._leases.pop(number, None)
+        if lease is None:
+            return
+        now = self._clock.monotonic()
+        end = now if lease.until is None else min(now, lease.until)
+        if end > self._last_activity_ts:
+            self._last_activity_ts = end
+            self._reason = f"{lease.kind} ended"
+
+
+class TurnActivity:
+    """A turn's handle on its session's pulse; void once :meth:`end` was called."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse: Pulse | None = pulse
+
+    def touch(self, reason: str) -> None:
+        """See :class:`agent.control.ports.Activity`."""
+        if self._pulse is not None:
+            self._pulse.touch(reason)
+
+    @contextmanager
+    def lease(self, kind: str, limit_s: float | None) -> Iterator[None]:
+        """See :class:`agent.control.ports.Activity`."""
+        pulse = self._pulse
+        if pulse is None:
+            yield
+            return
+        number = pulse.open(kind, limit_s)
+        try:
+            yield
+        finally:
+            pulse.close(number)
+
+    def end(self) -> None:
+        """The turn is over; nothing that it left behind keeps the session alive."""
+        self._pulse = None

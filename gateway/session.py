@@ -1,0 +1,279 @@
+"""The session actor: one message after the other becomes one turn after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import itertools
+import secrets
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from agent.budget import IterationBudget
+from agent.control.clock import Clock
+from agent.control.ports import Caller, Role
+from agent.loop import run_conversation
+from agent.models.base import Model
+from agent.tools.registry import Registry
+from agent.turn_context import Answer, TurnContext, TurnLimits
+from gateway.activity import Pulse, TurnActivity
+from gateway.journal import EventWriter, TurnEvents, TurnJournal, TurnRef
+from gateway.slots import Slots
+from gateway.store import inbox, messages, sessions, turns
+from gateway.store.database import Database
+from gateway.store.exceptions import StoreError
+from gateway.store.inbox import InboxRow
+from gateway.store.turns import TurnRow
+from gateway.streaming import EventHub
+from gateway.turn_end import Ending, TurnEnder
+
+log = structlog.get_logger(__name__)
+
+#: A turn that was found unfinished after this many crashes is not tried again.
+MAX_CRASHES = 3
+
+
+class StopReason(enum.Enum):
+    """Why a running turn was cancelled from outside."""
+
+    PERSON = "person"
+    WATCHDOG = "watchdog"
+    #: The daemon stops: the turn stays unfinished in the journal and goes on at the next start.
+    SUSPEND = "suspend"
+
+
+class Mind(Protocol):
+    """What a turn thinks with; built once by the composition root."""
+
+    def model(self) -> Model:
+        """The model for a new turn."""
+        ...
+
+    def tools(self) -> Registry:
+        """The tools of a turn."""
+        ...
+
+    def system(self) -> str:
+        """The system prompt."""
+        ...
+
+
+class TurnObserver(Protocol):
+    """Counts turns."""
+
+    def turn_ended(self, status: str) -> None:
+        """A turn is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every session works with."""
+
+    db: Database
+    clock: Clock
+    hub: EventHub
+    writer: EventWriter
+    slots: Slots
+    mind: Mind
+    ender: TurnEnder
+    observer: TurnObserver
+    workspace: Callable[[str], Path]
+    limits: TurnLimits
+    max_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A turn to run: a new one, or one that a restart interrupted."""
+
+    turn: TurnRow
+    scope: str
+    resumed: bool
+
+
+class Session:
+    """One session's actor; lives only while it has work.
+
+    Control input never comes here: it calls :meth:`stop` and reads the store.
+    """
+
+    def __init__(self, key: str, services: Services) -> None:
+        self.key = key
+        self.more = False
+        self._services = services
+        self._pulse = Pulse(services.clock)
+        self._running: asyncio.Task[Answer] | None = None
+        self._turn: TurnRef | None = None
+        self._stop_reason: StopReason | None = None
+        self._stop_text = ""
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def turn(self) -> str | None:
+        """Id of the running turn."""
+        return self._turn.turn if self._turn else None
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether everything that the turn does now is waiting for people or for a place."""
+        kinds = self._pulse.kinds()
+        return bool(kinds) and all(kind in {"approval", "question", "slot", "backoff"} for kind in kinds)
+
+    def idle_s(self) -> float:
+        """Seconds without a sign of life of the running turn; 0 when none runs."""
+        return self._pulse.idle_s() if self._running is not None else 0.0
+
+    def doing(self) -> str:
+        """What the turn was last seen doing, for people."""
+        return self._pulse.reason
+
+    def stop(self, reason: StopReason, text: str = "") -> bool:
+        """Cancel the running turn with everything that it started; False when none runs."""
+        if self._running is None or self._running.done():
+            return False
+        if self._stop_reason is None:
+            self._stop_reason, self._stop_text = reason, text
+        self._running.cancel(reason.value)
+        return True
+
+    async def turn_over(self) -> None:
+        """Return once the running turn has ended and its end is stored; at once when none runs."""
+        await self._over.wait()
+
+    async def work(self) -> bool:
+        """Run the next turn to its end; False when there is none."""
+        claim = await self._services.db.write(self._claim)
+        if claim is None:
+            return False
+        ref = TurnRef(self.key, claim.turn.id)
+        self._services.hub.stored(self.key)
+        with structlog.contextvars.bound_contextvars(session=self.key, turn=ref.turn):
+            log.info("turn_resumed" if claim.resumed else "turn_started", principal=claim.turn.principal)
+            if claim.turn.crash_count >= MAX_CRASHES:
+                await self._end(
+                    ref, Ending.failed(f"This turn ended the daemon {MAX_CRASHES} times, so it was given up.")
+                )
+                return True
+            await self._run(claim, ref)
+        return True
+
+    def _claim(self, conn: sqlite3.Connection) -> _Claim | None:
+        """The unfinished turn, or a new one for the oldest queued message."""
+        session = sessions.get(conn, self.key)
+        if session is None:
+            return None
+        unfinished = turns.running(conn, self.key)
+        if unfinished is not None:
+            return _Claim(unfinished, session.scope, resumed=True)
+        item = inbox.next_queued(conn, self.key)
+        if item is None:
+            return None
+        return _Claim(self._begin(conn, item), session.scope, resumed=False)
+
+    def _begin(self, conn: sqlite3.Connection, item: InboxRow) -> TurnRow:
+        now = self._services.clock.now()
+        ref = TurnRef(self.key, f"turn_{secrets.token_hex(10)}")
+        turns.start(conn, id=ref.turn, session=self.key, principal=item.principal, role=item.role, now=now)
+        turn = turns.running(conn, self.key)
+        if turn is None:
+            raise LookupError(f"turn {ref.turn} vanished inside its own unit of work")
+        inbox.take(conn, item.id, ref.turn)
+        messages.add_user(conn, self.key, ref.turn, item.text, now)
+        self._services.writer.add(conn, ref, "turn.started", {"turn": ref.turn, "message_id": item.message_ref})
+        return turn
+
+    async def _run(self, claim: _Claim, ref: TurnRef) -> None:
+        self._turn, self._stop_reason, self._stop_text = ref, None, ""
+        self._over.clear()
+        activity = TurnActivity(self._pulse)
+        activity.touch("turn started")
+        self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
+        try:
+            try:
+                ending = await self._ending(self._running)
+            finally:
+                activity.end()
+                self._services.slots.leave(ref.turn)
+                self._running = None
+            if ending is not None:
+                await self._end(ref, ending)
+        finally:
+            self._turn = None
+            self._over.set()
+
+    async def _converse(self, claim: _Claim, ref: TurnRef, activity: TurnActivity) -> Answer:
+        services = self._services
+        with activity.lease("slot", None):
+            await services.slots.enter(ref.turn)
+        caller = Caller(
+            principal=claim.turn.principal,
+            role=Role.parse(claim.turn.role),
+            scope=claim.scope,
+            session=self.key,
+            turn=ref.turn,
+            workspace=services.workspace(claim.scope),
+        )
+        context = TurnContext(
+            caller=caller,
+            journal=TurnJournal(
+                db=services.db, hub=services.hub, writer=services.writer, ref=ref, now=services.clock.now
+            ),
+            activity=activity,
+            events=TurnEvents(db=services.db, hub=services.hub, writer=services.writer, ref=ref),
+            model=services.mind.model(),
+            tools=services.mind.tools(),
+            budget=IterationBudget(max(1, services.max_turns - claim.turn.iterations)),
+            clock=services.clock,
+            limits=services.limits,
+            system=services.mind.system(),
+        )
+        return await run_conversation(context)
+
+    async def _ending(self, running: asyncio.Task[Answer]) -> Ending | None:
+        """How the turn ended; None when it stays open for the next start."""
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait([running])
+            raise
+        if running.cancelled():
+            return self._stopped()
+        error = running.exception()
+        if error is None:
+            answer = running.result()
+            return Ending.failed(answer.text) if answer.failed else Ending.done(answer.text)
+        if isinstance(error, StoreError):
+            raise error
+        log.error("turn_failed", exc_info=error)
+        return Ending.failed("Something went wrong inside the gateway, so this was not answered. Please try again.")
+
+    def _stopped(self) -> Ending | None:
+        match self._stop_reason:
+            case StopReason.SUSPEND:
+                log.info("turn_suspended")
+                return None
+            case StopReason.WATCHDOG:
+                return Ending.cancelled(self._stop_text)
+            case _:
+                return Ending.cancelled(self._stop_text or "Stopped.")
+
+    async def _end(self, ref: TurnRef, ending: Ending) -> None:
+        """Write the ending down, however long the store takes to be writable again."""
+        for attempt in itertools.count():
+            try:
+                more = await self._services.ender.end(ref, ending)
+                break
+            except StoreError as error:
+                log.error("turn_end_not_stored", error=str(error), attempt=attempt + 1)
+                await self._services.clock.sleep(min(30.0, 0.5 * 2**attempt))
+        self.more = more or self.more
+        self._services.observer.turn_ended(ending.status)
+        log.info("turn_ended", status=ending.status, chars=len(ending.text))

@@ -1,0 +1,125 @@
+"""Handles words of control as they come, beside whatever turn is running."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from adapters.base import Sender
+from agent.control.clock import Clock
+from agent.control.ports import Caller, Role
+from gateway.access import Identity
+from gateway.notices import Notices
+from gateway.slash import approval_words, session_words
+from gateway.slash.context import Spoken, Toolbox, Word
+from gateway.slash.words import parse
+from gateway.store import inbox, sessions
+from gateway.store.database import Database
+from gateway.store.exceptions import StoreError
+from gateway.store.inbox import InboxRow
+
+log = structlog.get_logger(__name__)
+
+
+async def _help(_tools: Toolbox, _spoken: Spoken) -> str:
+    lines = [f"{word.usage}: {word.help}" for word in ALL.values()]
+    return "\n".join(["Write what you want done. Words that act at once:", *lines])
+
+
+ALL: dict[str, Word] = {
+    word.name: word for word in (Word("help", "/help", "this list", _help), *session_words.WORDS, *approval_words.WORDS)
+}
+
+
+class Controls:
+    """One short task a session that has said something; words of one session are handled in order."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        toolbox: Toolbox,
+        notices: Notices,
+        workspace: Callable[[str], Path],
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._toolbox = toolbox
+        self._notices = notices
+        self._workspace = workspace
+        self._tasks = tasks
+        self._again: dict[str, bool] = {}
+
+    def submit(self, key: str) -> None:
+        """Handle what was queued for ``key``."""
+        if key in self._again:
+            self._again[key] = True
+            return
+        self._again[key] = False
+        self._tasks.create_task(self._handle_all(key), name=f"control-{key}")
+
+    async def recover(self) -> None:
+        """At start: handle what a crash has left."""
+        rows = await self._db.read(inbox.open_control)
+        for key in dict.fromkeys(row.session for row in rows):
+            self.submit(key)
+
+    async def _handle_all(self, key: str) -> None:
+        try:
+            while True:
+                self._again[key] = False
+                rows = [row for row in await self._db.read(inbox.open_control) if row.session == key]
+                for row in rows:
+                    await self._handle(row)
+                if not rows and not self._again[key]:
+                    return
+        except StoreError as error:
+            log.error("control_store_failed", session=key, error=str(error))
+        finally:
+            del self._again[key]
+
+    async def _handle(self, row: InboxRow) -> None:
+        with structlog.contextvars.bound_contextvars(session=row.session):
+            try:
+                reply = await self._reply(row)
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("control_failed")
+                reply = "That did not work: something went wrong inside the gateway. Please try again."
+            await self._finish(row, reply)
+
+    async def _reply(self, row: InboxRow) -> str:
+        said = parse(row.text)
+        session = await self._db.read(lambda conn: sessions.get(conn, row.session))
+        if said is None or session is None:
+            return "There is no such session any more."
+        if not said.known:
+            return f"There is no word /{said.word}. /help lists them."
+        log.info("control", word=said.word, principal=row.principal)
+        who = Identity(row.principal, Role.parse(row.role))
+        caller = Caller(
+            principal=who.principal,
+            role=who.role,
+            scope=session.scope,
+            session=session.key,
+            turn="",
+            workspace=self._workspace(session.scope),
+        )
+        return await ALL[said.word].handler(
+            self._toolbox, Spoken(session=session, who=who, sender=Sender(**row.sender), rest=said.rest, caller=caller)
+        )
+
+    async def _finish(self, row: InboxRow, reply: str) -> None:
+        def unit(conn: sqlite3.Connection) -> str:
+            inbox.finish(conn, row.id, reply)
+            return self._notices.add(conn, row.session, reply)
+
+        lane = await self._db.write(unit)
+        self._notices.sent(row.session, lane)

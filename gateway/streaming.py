@@ -1,0 +1,140 @@
+"""Tells the readers of a session's events what is new, in the order in which it happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+#: Signals that one slow reader may have waiting; beyond it the pieces of text are dropped and sent as a whole later.
+MAX_WAITING = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Events were committed; read them from the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the running turn's answer; not kept in the store.
+
+    Attributes:
+        replace: ``text`` is everything so far and replaces what the reader has.
+    """
+
+    turn: str
+    text: str
+    replace: bool = False
+
+
+Signal = Stored | Delta
+
+
+@dataclass
+class _Live:
+    """The answer of a running turn as far as it has streamed."""
+
+    turn: str
+    parts: list[str] = field(default_factory=list)
+
+
+class Reader:
+    """One reader's mailbox; ``deltas`` is False for readers who only care for what is stored."""
+
+    def __init__(self, *, deltas: bool = True) -> None:
+        self._deltas = deltas
+        self._signals: deque[Signal] = deque()
+        self._arrived = asyncio.Event()
+        self.lagging = False
+        self.closed = False
+
+    def put(self, signal: Signal) -> None:
+        """Add a signal; never blocks."""
+        if isinstance(signal, Stored):
+            if not self._signals or not isinstance(self._signals[-1], Stored):
+                self._signals.append(signal)
+        elif not self._deltas:
+            return
+        elif self.lagging or len(self._signals) >= MAX_WAITING:
+            self.lagging = True
+        else:
+            self._signals.append(signal)
+        self._arrived.set()
+
+    def close(self) -> None:
+        """Let the reader end once it has taken what is there."""
+        self.closed = True
+        self._arrived.set()
+
+    async def wait(self) -> None:
+        """Return when there is something to take, or the reader was closed."""
+        await self._arrived.wait()
+
+    def take(self) -> list[Signal]:
+        """Everything that has arrived."""
+        signals = list(self._signals)
+        self._signals.clear()
+        if not self.closed:
+            self._arrived.clear()
+        return signals
+
+
+class EventHub:
+    """Fans out signals to the readers of each session."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, set[Reader]] = {}
+        self._live: dict[str, _Live] = {}
+        self._closed = False
+
+    @contextmanager
+    def reader(self, session: str, *, deltas: bool = True) -> Iterator[Reader]:
+        """A mailbox for the session's signals from now on."""
+        reader = Reader(deltas=deltas)
+        if self._closed:
+            reader.close()
+        readers = self._readers.setdefault(session, set())
+        readers.add(reader)
+        try:
+            yield reader
+        finally:
+            readers.discard(reader)
+            if not readers:
+                self._readers.pop(session, None)
+
+    def stored(self, session: str) -> None:
+        """Events of ``session`` were committed."""
+        for reader in self._readers.get(session, ()):
+            reader.put(Stored())
+
+    def delta(self, session: str, turn: str, text: str) -> None:
+        """A piece of the answer streamed."""
+        live = self._live.get(session)
+        if live is None or live.turn != turn:
+            live = self._live[session] = _Live(turn)
+        live.parts.append(text)
+        for reader in self._readers.get(session, ()):
+            reader.put(Delta(turn, text))
+
+    def text_ended(self, session: str) -> None:
+        """The text that streamed so far is a stored message now."""
+        self._live.pop(session, None)
+
+    def live(self, session: str) -> Delta | None:
+        """What has streamed of a message that is not stored yet."""
+        live = self._live.get(session)
+        if live is None or not live.parts:
+            return None
+        text = "".join(live.parts)
+        live.parts[:] = [text]
+        return Delta(live.turn, text, replace=True)
+
+    def close(self) -> None:
+        """End all readers; new ones end at once."""
+        self._closed = True
+        for readers in self._readers.values():
+            for reader in readers:
+                reader.close()

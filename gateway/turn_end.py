@@ -1,0 +1,138 @@
+"""The end of a turn: one unit of work that leaves nothing open."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from gateway.journal import EventWriter, TurnRef, message_data
+from gateway.store import inbox, messages, outbox, sessions, turns
+from gateway.store.asks import AskRow
+from gateway.store.database import Database
+from gateway.store.outbox import NewPart
+from gateway.store.sessions import SessionRow
+from gateway.streaming import EventHub
+from gateway.timing import Now
+
+#: What an unanswered call of a cancelled or failed turn is answered with, so that the history stays valid.
+CALL_CANCELLED = "Cancelled before it ended: the turn was stopped."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends, and its final text."""
+
+    status: str
+    text: str
+
+    @classmethod
+    def done(cls, text: str) -> Ending:
+        """It was answered."""
+        return cls("done", text)
+
+    @classmethod
+    def failed(cls, text: str) -> Ending:
+        """It could not be answered; the text says what to do."""
+        return cls("failed", text)
+
+    @classmethod
+    def cancelled(cls, text: str) -> Ending:
+        """It was stopped."""
+        return cls("cancelled", text)
+
+
+class OpenAsks(Protocol):
+    """Ends the open requests of a turn."""
+
+    def cancel_turn(self, conn: sqlite3.Connection, turn: str, now: datetime) -> list[AskRow]:
+        """Inside the unit."""
+        ...
+
+    def wake(self, rows: Sequence[AskRow]) -> None:
+        """After the commit."""
+        ...
+
+
+class Outbound(Protocol):
+    """Sends what was put into the outbox."""
+
+    def pushes(self, adapter: str) -> bool:
+        """Whether messages of this adapter go through the outbox."""
+        ...
+
+    def wake(self, lane: str) -> None:
+        """A part was committed."""
+        ...
+
+
+class TurnEnder:
+    """Ends turns and answers words of control."""
+
+    def __init__(
+        self, *, db: Database, hub: EventHub, writer: EventWriter, asks: OpenAsks, outbound: Outbound, now: Now
+    ) -> None:
+        self._db = db
+        self._hub = hub
+        self._writer = writer
+        self._asks = asks
+        self._outbound = outbound
+        self._now = now
+
+    async def end(self, ref: TurnRef, ending: Ending) -> bool:
+        """Write the final message and close everything; True when more messages are queued."""
+        ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending))
+        self._hub.text_ended(ref.session)
+        self._asks.wake(ended)
+        self._hub.stored(ref.session)
+        if lane:
+            self._outbound.wake(lane)
+        return more
+
+    def say(self, conn: sqlite3.Connection, session: SessionRow, turn: str | None, text: str) -> str:
+        """Put ``text`` on its way to the session's chat; returns the lane to wake, empty where nothing is pushed."""
+        if not self._outbound.pushes(session.adapter):
+            return ""
+        lane = lane_of(session)
+        now = self._now()
+        outbox.add(
+            conn,
+            NewPart(
+                part_id=secrets.token_hex(12),
+                adapter=session.adapter,
+                lane=lane,
+                conversation=session.conversation,
+                session=session.key,
+                turn=turn,
+                kind="text",
+                body=text,
+            ),
+            now,
+        )
+        return lane
+
+    def _unit(self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending) -> tuple[list[AskRow], bool, str]:
+        now = self._now()
+        if not turns.finish(conn, ref.turn, ending.status, now):
+            return [], inbox.next_queued(conn, ref.session) is not None, ""
+        ended = self._asks.cancel_turn(conn, ref.turn, now)
+        for call in messages.unanswered(conn, ref.turn):
+            text = call.result if call.state == "ended" and call.result else CALL_CANCELLED
+            messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
+        messages.add_final(conn, ref.session, ref.turn, ending.text, ending.status, now)
+        self._writer.add(conn, ref, "message", message_data(ref.turn, ending.text, final=True))
+        self._writer.add(conn, ref, "turn.finished", {"turn": ref.turn, "status": ending.status})
+        for item in inbox.of_turn(conn, ref.turn):
+            inbox.finish(conn, item.id)
+        sessions.touch(conn, ref.session, now)
+        session = sessions.get(conn, ref.session)
+        lane = self.say(conn, session, ref.turn, ending.text) if session else ""
+        return ended, inbox.next_queued(conn, ref.session) is not None, lane
+
+
+def lane_of(session: SessionRow) -> str:
+    """Order is kept within a lane: one chat of one adapter."""
+    return f"{session.adapter}:{session.conversation.get('chat', '')}"

@@ -1,0 +1,57 @@
+"""What counts as a sign of life."""
+
+from __future__ import annotations
+
+from agent.control.clock import ManualClock
+from gateway.activity import Pulse, TurnActivity
+
+
+async def test_silence_grows_and_a_touch_ends_it() -> None:
+    clock = ManualClock()
+    pulse = Pulse(clock)
+    await clock.advance(100)
+    assert pulse.idle_s() == 100
+    pulse.touch("model")
+    assert pulse.idle_s() == 0
+    assert pulse.reason == "model"
+
+
+async def test_an_open_lease_counts_as_activity_up_to_its_limit() -> None:
+    """A slow answer or a long command is no hang, until its own limit has passed."""
+    clock = ManualClock()
+    pulse = Pulse(clock)
+    activity = TurnActivity(pulse)
+    with activity.lease("tool", 400):
+        await clock.advance(399)
+        assert pulse.idle_s() == 0
+        await clock.advance(101)
+        assert pulse.idle_s() == 500
+    assert pulse.idle_s() == 100, "the time inside the limit counted, the overrun did not"
+
+
+async def test_the_end_of_a_lease_counts_as_activity() -> None:
+    clock = ManualClock()
+    pulse = Pulse(clock)
+    with TurnActivity(pulse).lease("model", 600):
+        await clock.advance(480)
+    assert pulse.idle_s() == 0
+
+
+async def test_one_expired_lease_does_not_hide_behind_another_inside_its_limit() -> None:
+    clock = ManualClock()
+    pulse = Pulse(clock)
+    activity = TurnActivity(pulse)
+    with activity.lease("model", 10), activity.lease("approval", None):
+        await clock.advance(10_000)
+        assert pulse.idle_s() == 0, "an open approval has its own deadline"
+
+
+async def test_what_a_turn_leaves_behind_keeps_nothing_alive() -> None:
+    clock = ManualClock()
+    pulse = Pulse(clock)
+    activity = TurnActivity(pulse)
+    activity.end()
+    await clock.advance(50)
+    activity.touch("late output")
+    with activity.lease("tool", 1_000):
+        assert pulse.idle_s() == 50
