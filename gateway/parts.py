@@ -49,6 +49,7 @@ from gateway.sessions import Sessions
 from gateway.slash.context import Toolbox
 from gateway.slash.control import Controls
 from gateway.slots import Slots
+from gateway.store import meta
 from gateway.store.audit import Chain
 from gateway.store.database import Database
 from gateway.store.events import EventIds
@@ -197,6 +198,8 @@ async def build_core(
 ) -> Core:
     """Build and join everything; nothing runs yet."""
     boot = secrets.token_hex(8)
+    # lets `ostiary grants list` tell the grants of this run from those of earlier ones
+    await db.write(lambda conn: meta.put(conn, "boot", boot))
     ids = await db.read(lambda conn: EventIds.begin(conn, clock.now()))
     hub, slots = EventHub(), Slots(settings.gateway.max_running_turns)
     writer = EventWriter(ids, clock.now)
