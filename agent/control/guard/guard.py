@@ -1,0 +1,101 @@
+"""The guard: judges a shell command before anything runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from agent.control.guard import net, normalise, patterns
+from agent.control.guard.evaluate import Evaluator
+from agent.control.guard.exceptions import OverLimit, Unreadable
+from agent.control.guard.judge import Judge
+from agent.control.guard.rules import facts, hardline_data
+from agent.control.guard.state import State
+from agent.control.guard.verdict import Assumptions, Finding, Judgement, Verdict
+
+#: Characters of a command that are parsed; longer ones meet the net alone.
+MAX_LENGTH = 32_768
+#: Judgements remembered, by exact text: for retries.
+CACHED = 1_024
+
+
+class Guard:
+    """Judges commands for one place where they would run.
+
+    Pure: nothing is executed, opened or looked up. Safe to share between threads.
+
+    Args:
+        assume: user, home, working directory and the gateway's own names there.
+    """
+
+    def __init__(self, assume: Assumptions) -> None:
+        self.assume = assume
+        self._cache: OrderedDict[str, Judgement] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def judge(self, command: str) -> Judgement:
+        """The verdict on a command, with every finding, worst first. Never raises."""
+        with self._lock:
+            known = self._cache.get(command)
+            if known is not None:
+                self._cache.move_to_end(command)
+                return known
+        judgement = self._judge(command)
+        with self._lock:
+            self._cache[command] = judgement
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
+        return judgement
+
+    def _judge(self, command: str) -> Judgement:
+        try:
+            reading = normalise.read(command)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the command must ask
+            return _of({("", ""): self._unreadable(command, type(error).__name__)}, ())
+        findings, scripts = self._read(reading.text)
+        if reading.folded is not None:
+            folded, _ = self._read(reading.folded)
+            findings = {**folded, **findings}
+        if reading.hidden:
+            hidden = self._fact("unreadable.hidden", command, f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.")
+            findings = {**findings, ("hidden", ""): hidden}
+        return _of(findings, scripts)
+
+    def _read(self, text: str) -> tuple[dict[tuple[str, ...], Finding], tuple[str, ...]]:
+        """Findings and scripts of one form of the text."""
+        if len(text) > MAX_LENGTH:
+            return {("long", ""): self._unreadable(text, "it is too long to be read")}, ()
+        judge = Judge(self.assume)
+        evaluator = Evaluator(judge)
+        findings: dict[tuple[str, ...], Finding] = {}
+        try:
+            evaluator.run(text, State.initial(self.assume))
+        except (Unreadable, OverLimit) as error:
+            findings[("unreadable", "")] = self._unreadable(text, str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours must ask, never let through
+            findings[("unreadable", "")] = self._unreadable(text, f"the guard failed on it ({type(error).__name__})")
+        findings.update(judge.findings)
+        return findings, tuple(evaluator.scripts)
+
+    def _unreadable(self, text: str, why: str) -> Finding:
+        """What cannot be read asks; where the net finds a hardline subject, it is refused."""
+        caught = net.hit(text, self.assume)
+        if caught is not None:
+            rule, part = caught
+            reason = facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule]
+            return Finding(reason.id, reason.cls, reason.category, Verdict.REFUSE, reason.reason, part, alternative=reason.alternative, grantable=False)
+        named = patterns.named_by(text[:MAX_LENGTH])
+        if named is not None:
+            return self._fact("unreadable.syntax", text, f"This command cannot be read ({why}), and it looks like {named.description}.", named.category)
+        return self._fact("unreadable.syntax", text, f"This command cannot be read: {why}.")
+
+    def _fact(self, name: str, text: str, reason: str, category: str = "") -> Finding:
+        fact = facts.BY_NAME[name]
+        return Finding(fact.id, fact.cls, category or fact.category, fact.verdict, reason, text[:400], alternative=fact.alternative, grantable=False)
+
+
+def _of(findings: dict[tuple[str, ...], Finding], scripts: tuple[str, ...]) -> Judgement:
+    ordered = sorted(findings.values(), key=lambda finding: -finding.verdict)
+    return Judgement(ordered[0].verdict if ordered else Verdict.SAFE, tuple(ordered), scripts)
+
+

@@ -1,0 +1,1 @@
+"""The rules as data: each with examples that must match and others that must not."""

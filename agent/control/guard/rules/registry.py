@@ -1,0 +1,69 @@
+"""All rules together, by what they look at."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+
+from agent.control.guard.expressions import Expression
+from agent.control.guard.rules import deletion, exec_flags, facts, hardline_data, persistence, rights, services, versions
+from agent.control.guard.rules.model import PlaceRule, Reason, Rule, VariableRule
+
+RULES: tuple[Rule, ...] = (
+    *deletion.RULES,
+    *services.RULES,
+    *rights.RULES,
+    *persistence.RULES,
+    *versions.GIT,
+    *versions.STORES,
+    *versions.CLOUD,
+    *versions.PACKAGES,
+    *versions.REMOTE,
+    *exec_flags.RULES,
+)
+PLACES: tuple[PlaceRule, ...] = (*deletion.PLACES, *rights.PLACES, *persistence.PLACES)
+VARIABLES: tuple[VariableRule, ...] = exec_flags.VARIABLES
+#: Everything that can be found, for lists and tests.
+EVERYTHING: tuple[Reason, ...] = (*hardline_data.RULES, *facts.FACTS, *RULES, *PLACES, *VARIABLES, *hardline_data.CODED)
+
+
+def _index() -> tuple[dict[str, tuple[Rule, ...]], tuple[tuple[str, Rule], ...]]:
+    exact: dict[str, list[Rule]] = {}
+    wild: list[tuple[str, Rule]] = []
+    for rule in RULES:
+        for program in rule.programs.split():
+            if "*" in program:
+                wild.append((program, rule))
+            else:
+                exact.setdefault(program, []).append(rule)
+    return {program: tuple(rules) for program, rules in exact.items()}, tuple(wild)
+
+
+_EXACT, _WILD = _index()
+_VARIABLE = Expression("|".join(f"(?:{rule.names})" for rule in VARIABLES))
+
+
+@functools.lru_cache(maxsize=1_024)
+def rules_for(program: str) -> tuple[Rule, ...]:
+    """The rules about a program, by its base name."""
+    wild = tuple(rule for pattern, rule in _WILD if fnmatch.fnmatchcase(program, pattern))
+    return (*_EXACT.get(program, ()), *wild)
+
+
+@functools.lru_cache(maxsize=1_024)
+def variable_rules(name: str) -> tuple[VariableRule, ...]:
+    """The rules about a variable."""
+    if not _VARIABLE.fullmatch(name):
+        return ()
+    return tuple(rule for rule in VARIABLES if re.fullmatch(rule.names, name))
+
+
+@functools.lru_cache(maxsize=1)
+def by_kind() -> dict[str, tuple[PlaceRule, ...]]:
+    """The rules about places, by kind of effect."""
+    kinds: dict[str, list[PlaceRule]] = {}
+    for rule in PLACES:
+        for kind in rule.kinds.split():
+            kinds.setdefault(kind, []).append(rule)
+    return {kind: tuple(rules) for kind, rules in kinds.items()}
