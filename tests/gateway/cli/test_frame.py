@@ -137,7 +137,7 @@ class TestVersion:
 def test_a_command_imports_what_it_needs(home: Path, arguments: str, absent: tuple[str, ...]) -> None:
     program = (
         "import sys\nfrom gateway import cli\n"
-        f"cli.run({arguments.split()!r})\n"
+        f"cli.call({arguments.split()!r})\n"
         f"print('LOADED', [name for name in {absent!r} if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
