@@ -22,6 +22,7 @@ from agent.control.redact import Redactor
 from agent.control.sandbox.base import Limits, Mount, Profile, SandboxUnavailable
 from agent.control.sandbox.bubblewrap import Bubblewrap
 from agent.control.sandbox.engines import Engines
+from agent.control.sandbox.orphans import sweep_orphans
 from agent.models.base import Model
 from agent.models.offline import OfflineModel
 from agent.prompt import system_prompt
@@ -103,7 +104,10 @@ class EngineWatch:
         self._problem = "The sandbox has not been tried yet."
 
     async def run(self) -> None:
-        """Try for as long as the daemon lives."""
+        """Clear away what a killed daemon has left, then try for as long as the daemon lives."""
+        swept = await asyncio.to_thread(sweep_orphans)
+        if swept:
+            log.warning("orphans_swept", pids=swept)
         while True:
             try:
                 engine = await self.engines.get()

@@ -11,6 +11,7 @@ import click
 import structlog
 
 from agent.control.redact import Redactor
+from agent.control.sandbox.process import install_child_watcher
 from gateway import daemon, logs
 from gateway.cli.context import CliContext
 from gateway.exceptions import GatewayError
@@ -41,7 +42,7 @@ def run(context: CliContext) -> int:
     with logs.setup(loaded.config.log, redactor, on_drop=metrics.log_dropped):
         for sentence in loaded.ineffective():
             log.warning("setting_without_effect", detail=sentence)
-        _watch_children_by_descriptor()
+        install_child_watcher()
         try:
             with asyncio.Runner() as runner:
                 return runner.run(daemon.serve(loaded.config, context.home, redactor=redactor, metrics=metrics))
@@ -67,9 +68,3 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _watch_children_by_descriptor() -> None:
-    """Until 3.11 asyncio waits for each child in a thread of its own; from 3.12 on it does this by itself."""
-    if sys.version_info < (3, 12):
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import prepass
 from agent.control.guard.exceptions import OverLimit
 
 #: Fields that one word may become.
 MAX_FIELDS = 256
 
-_RANGE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
+_RANGE = Expression(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
 
 
 def expand(word: str) -> list[str]:

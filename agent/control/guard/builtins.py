@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.command import Command
 from agent.control.guard.marks import EMPTY, UNKNOWN, Stream, has_mark
 from agent.control.guard.streams import file_content
@@ -13,7 +14,7 @@ from agent.control.guard.streams import file_content
 if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
 
-_ASSIGN = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ASSIGN = Expression(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 
 
 def run(command: Command, evaluator: Evaluator) -> Stream | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import unwrap
 from agent.control.guard.command import Command, Redirect
 from agent.control.guard.exceptions import OverLimit, Unreadable
@@ -19,36 +20,36 @@ if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
 
 _STRING = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
-_LITERAL = re.compile(_STRING, re.DOTALL)
-_HOME = re.compile(
+_LITERAL = Expression(_STRING, re.DOTALL)
+_HOME = Expression(
     r"os\.path\.expanduser\(\s*(['\"])~\1\s*\)|(?:pathlib\.)?Path\.home\(\)|os\.environ(?:\.get\()?[\[(]?\s*(['\"])HOME\2\s*[\])]?|ENV\[(['\"])HOME\3\]"
     r"|process\.env\.HOME|os\.homedir\(\)|require\((['\"])os\4\)\.homedir\(\)|\$ENV\{HOME\}|Dir\.home|getenv\((['\"])HOME\5\)"
 )
-_RUNS = re.compile(
+_RUNS = Expression(
     r"(?:\b(?:os\.system|os\.popen|subprocess\.\w+|system|exec[lv]?p?e?|execSync|exec|spawnSync|spawn|execFileSync|execFile|popen|Popen|check_output|check_call"
     r"|shell_exec|passthru|proc_open|os\.execute|io\.popen|IO\.popen|Open3\.\w+|run|call|do shell script|qx|getoutput|getstatusoutput|Start-Process|sh)\b"
     r"|%x)[\s(\[{]*(?P<words>" + _STRING + r"(?:\s*,\s*\[?\s*" + _STRING + r")*)",
     re.DOTALL,
 )
-_BACKTICKS = re.compile(r"(?:`|qx[{(/]|%x[{(\[])([^`{}()\[\]/]*(?:/[^`{}()\[\]/]*)*)(?:`|[})\]/])")
-_TREES = re.compile(
+_BACKTICKS = Expression(r"(?:`|qx[{(/]|%x[{(\[])([^`{}()\[\]/]*(?:/[^`{}()\[\]/]*)*)(?:`|[})\]/])")
+_TREES = Expression(
     r"\b(?:rmtree|rm_rf|rm_r|remove_entry_secure|remove_dir|rimraf|remove_tree|removeSync|rmSync|rmdirSync|emptyDirSync|removeDirectory|rm|unlink"
     r"|remove|RemoveAll|Remove-Item|deltree)\b(?P<between>[\s(\[]*(?:-\w+\s+)*)(?P<path>" + _STRING + ")",
     re.DOTALL,
 )
 _SINGLE = frozenset(("unlink", "remove"))
-_WRITES = re.compile(
+_WRITES = Expression(
     r"\b(?:open|fopen|File\.open|File\.new)\s*\(?\s*(?P<path>" + _STRING + r")\s*,\s*['\"](?:[wax]|r\+|[bt+]*[wa])"
     r"|\b(?:writeFileSync|writeFile|appendFileSync|File\.write|file_put_contents|truncateSync)\s*\(?\s*(?P<other>" + _STRING + r")"
     r"|\bPath\(\s*(?P<third>" + _STRING + r")\s*\)\.(?:write_text|write_bytes|unlink|open\(\s*['\"]w)"
     r"|\bopen\s*\(?\s*(?:my\s*)?\$?\w+\s*,\s*['\"]\+?>>?\s*(?P<perl>[^'\"]+)['\"]",
     re.DOTALL,
 )
-_FORKS = re.compile(
+_FORKS = Expression(
     r"\b(?:while|until|for|loop|forever)\b[^\n]{0,80}?\bfork\b|\bfork\s*(?:\(\s*\))?\s*(?:while|until|for)\b|\bfork\s*\(\s*\)\s*(?:&&|\|\||;)\s*fork\s*\("
     r"|while\s*[(:]?\s*(?:1|True|true)\s*[):]?[\s\S]{0,80}?\bfork\b",
 )
-_KILLS = re.compile(
+_KILLS = Expression(
     r"\b(?:os\.kill|os\.killpg|process\.kill|posix_kill|kill)\s*\(?\s*(?P<pid>-1|1|os\.getppid\(\)|process\.ppid|posix_getppid\(\)|getppid(?:\(\))?)\s*[,)]"
     r"|\b(?:Process\.kill|kill)\s*\(?\s*['\":]?\w+['\"]?\s*,\s*(?P<other>-1|1|Process\.ppid|getppid(?:\(\))?)\b"
 )

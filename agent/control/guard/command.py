@@ -6,12 +6,14 @@ import enum
 import re
 from typing import NamedTuple
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import programs
-from agent.control.guard.marks import Stream, has_mark, visible
+from agent.control.guard.marks import GLOBS, Stream, has_mark, visible
 from agent.control.guard.state import State
 
 
-_SIGNAL = re.compile(
+_not_glob = Expression(f"[^{GLOBS}\x00-\ud7ff\uf900-\U0010ffff]")
+_SIGNAL = Expression(
     r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP|TTIN|TTOU|WINCH|\d+)\Z"
 )
 
@@ -77,7 +79,7 @@ class Command:
         segment: the text as written.
     """
 
-    __slots__ = ("_options", "argv", "assigns", "name", "operands", "piped", "redirects", "segment", "spec", "state", "stdin", "where")
+    __slots__ = ("_options", "_text", "argv", "assigns", "name", "operands", "piped", "redirects", "segment", "spec", "state", "stdin", "where")
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class Command:
         self.name = base_name(argv[0]) if argv else ""
         self.spec = programs.spec_of(self.name)
         self._options: list[tuple[str, str | None]] | None = None
+        self._text: str | None = None
         self.operands: list[str] = []
         if argv:
             self._options, self.operands = parse_options(self._arguments(), self.spec)
@@ -158,17 +161,14 @@ class Command:
 
     def text(self) -> str:
         """The command on one line, for people."""
-        return visible(" ".join(self.argv))
+        if self._text is None:
+            self._text = visible(" ".join(self.argv))
+        return self._text
 
     @property
     def resolved(self) -> bool:
         """Whether every field is known and literal, globs aside."""
-        return not any(has_mark(one) and has_gap_or_channel(one) for one in self.argv)
-
-
-def has_gap_or_channel(text: str) -> bool:
-    """Whether a field holds more than text and globs."""
-    return any("\ue000" <= char <= "\ue007" for char in text)
+        return not any(has_mark(one) and _not_glob.search(one) for one in self.argv)
 
 
 def base_name(word: str) -> str:

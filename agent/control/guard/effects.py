@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import find
 from agent.control.guard.command import Command
 from agent.control.guard.marks import UNKNOWN, has_gap, literal
@@ -144,9 +145,9 @@ for _same, _as in (
 ):  # fmt: skip
     TOUCHES[_same] = TOUCHES[_as]
 
-_FORMATTERS = re.compile(r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z")
-_SED_WRITES = re.compile(r"(?:^|[;{}/|#,\d$\s])[gpi\d]*[wW]\s+(/[^\s;}]+|~[^\s;}]*|\.\.?/[^\s;}]+)")
-_SYMBOLIC = re.compile(r"-[rwxXst]+(?:,|\Z)")
+_FORMATTERS = Expression(r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z")
+_SED_WRITES = Expression(r"(?:^|[;{}/|#,\d$\s])[gpi\d]*[wW]\s+(/[^\s;}]+|~[^\s;}]*|\.\.?/[^\s;}]+)")
+_SYMBOLIC = Expression(r"-[rwxXst]+(?:,|\Z)")
 
 
 def of(command: Command) -> list[Effect]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import builtins, streams, unwrap
 from agent.control.guard.command import HERE, Command, Redirect, Where, base_name
 from agent.control.guard.exceptions import OverLimit, Unreadable
@@ -28,8 +29,10 @@ MAX_DEPTH = 14
 MAX_COMMANDS = 5_000
 #: Statements inside statements (``if`` in ``while`` in ``case``...).
 MAX_TREE = 60
-#: Values for which a loop's body is looked at.
+#: Values for which one loop's body is looked at.
 MAX_ROUNDS = 64
+#: Rounds of all loops and calls of functions together.
+MAX_REPEATS = 512
 
 #: Redirections that stand after a list or a pipeline and belong to its last command: resolved when that one runs.
 Pending = tuple["Node", ...]
@@ -44,7 +47,7 @@ class Judge(Protocol):
     def fact(self, name: str, command: Command, resolved: str = "") -> None:
         """Note something that no argument list shows; ``name`` is one of the rules' facts."""
 
-_ASSIGN = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ASSIGN = Expression(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _SKIPPED = frozenset((";", "&", "\n", "&&", "||", "|", "|&", ";;", ";&", ";;&", "{", "}", "(", ")", "then", "do", "done", "fi", "in", "comment"))
 
 
@@ -59,6 +62,7 @@ class Evaluator:
         self.scripts: dict[str, None] = {}
         self.depth = 0
         self._tree = 0
+        self._repeats = 0
         self.where = HERE
         self._running: list[str] = []
         self._called: set[str] = set()
@@ -290,6 +294,7 @@ class Evaluator:
         if len(lines) > MAX_ROUNDS:
             raise OverLimit("a loop has too many values to be followed")
         for line in lines:
+            self._repeat()
             state.stdin = Stream(f"{line}\n", whole.traits)
             out = out.plus(self._sequence(unit, parts, state))
         state.stdin = whole
@@ -316,10 +321,16 @@ class Evaluator:
             raise OverLimit("a loop has too many values to be followed")
         out = EMPTY
         for value in rounds or [UNKNOWN]:
+            self._repeat()
             state.assign(name, value)
             if body is not None:
                 out = out.plus(self._statement(unit, body, state))
         return out
+
+    def _repeat(self) -> None:
+        self._repeats += 1
+        if self._repeats > MAX_REPEATS:
+            raise OverLimit("its loops run too often to be followed")
 
     def _case(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
         del pending
@@ -368,6 +379,7 @@ class Evaluator:
         state = command.state
         if self.depth >= MAX_DEPTH or name in self._running:
             return NOTHING_KNOWN
+        self._repeat()
         self.depth += 1
         self._running.append(name)
         positional, stdin = state.positional, state.stdin

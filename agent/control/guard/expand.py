@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import braces, parameters, prepass
 from agent.control.guard.exceptions import OverLimit
 from agent.control.guard.marks import CHANNEL, ONE, SET, STAR, UNKNOWN, Stream
@@ -13,13 +14,13 @@ from agent.control.guard.state import State, Value
 #: Characters that one word may become; longer ones are no word of a command.
 MAX_CHARACTERS = 65_536
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]*\Z")
-_RUN = re.compile(r"[^\\'\"`$*?\[<>~]+")
-_DOUBLE_RUN = re.compile(r"[^\\\"`$]+")
-_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!_-]")
-_TILDE = re.compile(r"~([A-Za-z_][\w.-]*|\+|-)?(?=/|\Z|:)")
+_PLAIN = Expression(r"[A-Za-z0-9_./:,@%+=-]*\Z")
+_RUN = Expression(r"[^\\'\"`$*?\[<>~]+")
+_DOUBLE_RUN = Expression(r"[^\\\"`$]+")
+_NAME = Expression(r"[A-Za-z_]\w*|[0-9@*#?$!_-]")
+_TILDE = Expression(r"~([A-Za-z_][\w.-]*|\+|-)?(?=/|\Z|:)")
 _GLOB = str.maketrans({"*": STAR, "?": ONE, "[": SET})
-_ANSI = re.compile(r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))", re.DOTALL)
+_ANSI = Expression(r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))", re.DOTALL)
 _ANSI_NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 #: Runs a command substitution and gives what it prints.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import paths, sql
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
@@ -16,17 +17,17 @@ _STOPS = frozenset(
     ("stop", "restart", "try-restart", "condrestart", "reload-or-restart", "try-reload-or-restart", "kill", "freeze", "force-restart", "force-reload", "pause", "rm", "delete", "down", "shutdown", "terminate", "isolate")
 )
 _CLI_STOPS = frozenset(("stop", "restart", "kill", "shutdown", "quit", "halt", "uninstall", "down", "pause", "suspend", "terminate"))
-_WEAK = re.compile(
+_WEAK = Expression(
     r"\bmode[\"']?\]?\s*[:=]+>?\s*[\"']?(?:off|never|auto|none|disabled?|yolo|false|bypass|allow)\b"
     r"|\b(?:enabled?|required?|ask|confirm|audit|guard|approvals?|sandbox|hardline)[\"']?\]?\s*[:=]+>?\s*[\"']?(?:false|no|off|0|never|none|disabled?)\b"
     r"|\bi_understand[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1)\b|[\"'\[\s:,]\*[\"'\]\s,}]|^\*$|\ballow_?all\b|\byolo\b|\bterminal[\"']?\s*[:=]+>?\s*[\"']?(?:on|unguarded|allow|off)\b"
     r"|\bauto_?approve[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1|all)\b|\bskip_?(?:approval|confirm)\w*",
     re.IGNORECASE | re.MULTILINE,
 )
-_WEAK_VALUE = re.compile(r"^[\"'\[]*(?:off|false|no|0|never|none|null|disabled?|auto|yolo|bypass|allow|\*|)[\"'\]]*$", re.IGNORECASE)
-_GUARDED_KEY = re.compile(r"^(?:audit|approvals?|guard|policy|sandbox|security|hardline)\b", re.IGNORECASE)
-_SED_NEW = re.compile(r"s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1", re.DOTALL)
-_SED_TEXT = re.compile(r"(?:^|[;\d$/])\s*[aic]\\?\s*(.+)", re.DOTALL)
+_WEAK_VALUE = Expression(r"^[\"'\[]*(?:off|false|no|0|never|none|null|disabled?|auto|yolo|bypass|allow|\*|)[\"'\]]*$", re.IGNORECASE)
+_GUARDED_KEY = Expression(r"^(?:audit|approvals?|guard|policy|sandbox|security|hardline)\b", re.IGNORECASE)
+_SED_NEW = Expression(r"s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1", re.DOTALL)
+_SED_TEXT = Expression(r"(?:^|[;\d$/])\s*[aic]\\?\s*(.+)", re.DOTALL)
 
 
 def is_unit(word: str, assume: Assumptions) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import gateway, paths
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
@@ -13,12 +14,12 @@ from agent.control.guard.marks import EVERYONE, GATEWAY, has_gap, literal
 #: What is found: the id of a rule.
 Hits = Iterator[str]
 
-_POWER_TARGETS = re.compile(r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z")
+_POWER_TARGETS = Expression(r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z")
 _POWER_VERBS = frozenset(
     ("poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate", "sleep", "rescue", "emergency", "soft-reboot")
 )
-_BUS = re.compile(r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)", re.DOTALL)
-_SYSRQ = re.compile(r"/proc/sysrq-trigger\Z|/sys/power/(?:state|disk|mem_sleep|wakeup_count)\Z")
+_BUS = Expression(r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)", re.DOTALL)
+_SYSRQ = Expression(r"/proc/sysrq-trigger\Z|/sys/power/(?:state|disk|mem_sleep|wakeup_count)\Z")
 _SIGNAL_NAMES = {"0": 0, "EXIT": 0}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import code, unwrap
 from agent.control.guard.command import Command
 from agent.control.guard.marks import EMPTY, Stream, visible
@@ -13,7 +14,7 @@ from agent.control.guard.streams import file_content
 if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
 
-_CRON_LINE = re.compile(r"\s*(?:@\w+|(?:[\w*/,-]+\s+){5})\s*(.+)")
+_CRON_LINE = Expression(r"\s*(?:@\w+|(?:[\w*/,-]+\s+){5})\s*(.+)")
 
 
 def _remote(command: Command) -> Command:

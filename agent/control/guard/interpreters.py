@@ -6,6 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import code, unwrap
 from agent.control.guard.command import Command
 from agent.control.guard.marks import DECODED, EMPTY, FETCHED, NOTHING_KNOWN, REMOTE, Stream
@@ -73,7 +74,7 @@ _ALIASES = {
     "nodejs": "node", "tsx": "ts-node", "pwsh": "powershell", "luajit": "lua", "pypy": "python", "pypy3": "python", "ipython": "python",
     "jruby": "ruby", "rubocop": "", "wish": "tclsh", "littler": "rscript", "clj": "clojure", "ipython3": "python", "micropython": "python",
 }  # fmt: skip
-_VERSIONED = re.compile(r"(python|pypy|perl|ruby|node|php|lua|tclsh|ghc)-?[\d.]+\Z")
+_VERSIONED = Expression(r"(python|pypy|perl|ruby|node|php|lua|tclsh|ghc)-?[\d.]+\Z")
 
 
 @functools.lru_cache(maxsize=512)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
 from agent.control.guard.command import Command, Reach
 from agent.control.guard.effects import Effect
@@ -16,10 +17,10 @@ from agent.control.guard.verdict import Assumptions, Finding, Shape, Verdict
 MAX_FINDINGS = 64
 
 _SUBCOMMANDS = frozenset(effects.TOUCHES)
-_DEVICE_OK = re.compile(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
+_DEVICE_OK = Expression(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
+_SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
 _PRINTS = frozenset(("echo", "printf", "printenv", "tee", "logger", "cat", "wall", "write", "say"))
-_ENDLESS = re.compile(r"/dev/(?:zero|u?random|full)\Z")
+_ENDLESS = Expression(r"/dev/(?:zero|u?random|full)\Z")
 
 
 class Judge:
@@ -49,7 +50,7 @@ class Judge:
             self._places(command, touched)
         inert = command.inert
         if not inert:
-            for rule in hardline.hits(command, touched):
+            for rule in dict.fromkeys(hardline.hits(command, touched)):
                 self._add(facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule], command, touched)
         for found in registry.rules_for(command.name):
             if (not inert or found.always) and found.holds(command):
@@ -66,25 +67,27 @@ class Judge:
     def _without_program(self, command: Command, touched: list[Effect]) -> None:
         for rule in gateway.of_effects(command, touched):
             self._add(hardline_data.BY_NAME[rule], command, touched)
-        for rule in hardline.hits(command, touched):
+        for rule in dict.fromkeys(hardline.hits(command, touched)):
             self._add(facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule], command, touched)
         self._places(command, touched)
 
     def _places(self, command: Command, touched: list[Effect]) -> None:
         table = registry.by_kind()
-        for effect in touched:
+        hit: set[str] = set()
+        for effect in dict.fromkeys(touched):
             socket = _SOCKET.match(effect.path)
             if socket and not re.match(r"(?:localhost|127\.|::1)", socket["host"]):
                 self._add(hardline_data.BY_NAME["remote.socket"], command, touched)
                 continue
             rules = table.get(effect.kind)
-            if not rules:
+            if not rules or all(rule.id in hit for rule in rules):
                 continue
             classes = self._classes(effect, command)
             for rule in rules:
-                if command.name in rule.spares.split() or (effect.inside and not rule.inside):
+                if rule.id in hit or (effect.inside and not rule.inside) or command.name in rule.spares.split():
                     continue
                 if any(one in classes for one in rule.places.split()):
+                    hit.add(rule.id)
                     self._add(rule, command, touched)
 
     def _classes(self, effect: Effect, command: Command) -> set[str]:
@@ -170,8 +173,10 @@ class Judge:
                 continue
             if has_gap(target) or command.where.fed or target == "0" or (target.startswith("-") and target[1:].isdigit()):
                 self._note("kill.computed", command)
-            elif signal in ("9", "KILL"):
+                break
+            if signal in ("9", "KILL"):
                 self._note("kill.forced", command)
+                break
 
     def _container(self, command: Command) -> None:
         started = containers.run_options(command)

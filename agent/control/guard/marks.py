@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from agent.control.guard.expressions import Expression
+
 #: Value of a variable or parameter that the text does not set.
 UNKNOWN = "\ue000"
 #: Output of a command that was not followed; may hold local data.
@@ -37,9 +39,9 @@ OPEN, CLOSE = "\ue010", "\ue011"
 GAPS = f"{UNKNOWN}{OUTPUT}{REMOTE}{JOB}{GATEWAY}{SECRET}{EVERYONE}{SETTINGS}"
 GLOBS = f"{STAR}{ONE}{SET}"
 
-_gap = re.compile(f"[{GAPS}]")
-_glob = re.compile(f"[{GLOBS}]")
-_mark = re.compile("[\ue000-\ue01f]")
+_gap = Expression(f"[{GAPS}]")
+_glob = Expression(f"[{GLOBS}]")
+_mark = Expression("[\ue000-\ue01f]")
 _visible = str.maketrans(
     {
         UNKNOWN: "…",

@@ -12,9 +12,10 @@ import re
 from agent.control.guard import normalise
 from agent.control.guard.verdict import Assumptions
 
+_PREFIX = r"(?:sudo|doas|env|nohup|exec|command|builtin|time|nice|setsid|stdbuf|busybox|xargs|eval|timeout[ \t]+\S{1,16})"
 _START = (
-    r"(?:^|[\n;|&(){}`!]|\$\(|\b(?:then|do|else|elif|sudo|doas|env|nohup|exec|command|builtin|time|nice|setsid|xargs|eval|busybox|sh\s+-c|bash\s+-c)\b)\s*"
-    r"(?:\w+=\S*\s+)*(?:(?:sudo|doas|env|nohup|exec|command|builtin|time|nice|setsid|stdbuf|timeout\s+\S+)\s+(?:-\S+\s+)*)*(?:/(?:usr/)?(?:local/)?s?bin/)?"
+    r"(?:^|[\n;|&(){}`!]|\b(?:then|do|else|elif|sudo|doas|env|nohup|exec|xargs|eval|busybox|sh[ \t]+-c|bash[ \t]+-c)[ \t])[ \t]{0,64}"
+    rf"(?:\w{{1,32}}=\S{{0,64}}[ \t]+){{0,4}}(?:{_PREFIX}[ \t]+(?:-\S{{1,32}}[ \t]+){{0,4}}){{0,3}}(?:/(?:usr/)?(?:local/)?s?bin/)?"
 )
 _END = r"(?=[\s;|&)}<>`]|$)"
 _TOP = r"(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|usr/bin|usr/lib|var/lib|home/[\w.-]+|Users/[\w.-]+)"
@@ -23,7 +24,8 @@ _DISK = r"/dev/(?:sd|hd|vd|xvd)[a-z]\d*|/dev/(?:nvme|mmcblk|md|dm-|mapper/|disk/
 
 
 @functools.lru_cache(maxsize=64)
-def _expressions(assume: Assumptions) -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _expressions(assume: Assumptions) -> tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...]:
+    """Rule, expression, and the words of which one must stand in the text for it to be tried."""
     name = re.escape(assume.gateway_name)
     home = "|".join(re.escape(one) for one in (assume.gateway_home, assume.gateway_home.replace(assume.home, "~", 1)))
     own_home = re.escape(assume.home)
@@ -37,7 +39,7 @@ def _expressions(assume: Assumptions) -> tuple[tuple[str, re.Pattern[str]], ...]
         ("hardline.disk", rf"{_START}(?:mkfs(?:\.\w+)?|mke2fs|mkswap|wipefs|shred|blkdiscard|sgdisk|sfdisk)\s[^\n;|&]*(?:{_DISK}){_END}"),
         ("hardline.disk", rf"{_START}dd\s[^\n;|&]*\bof=(?:{_DISK}){_END}"),
         ("hardline.disk", rf">\s*(?:{_DISK}){_END}"),
-        ("process.fork-bomb", r"([\w:]+)\s*\(\s*\)\s*\{\s*\1\s*[|&]\s*\1\s*&?\s*;?\s*\}"),
+        ("process.fork-bomb", r"(?<![\w:])([\w:]{1,64})\s{0,8}\(\s{0,8}\)\s{0,8}\{\s{0,8}\1\s{0,8}[|&]\s{0,8}\1\s{0,8}&?\s{0,8};?\s{0,8}\}"),
         ("process.kill-all", rf"{_START}kill\s+(?:-\S+\s+)+(?:--\s+)?-?1{_END}"),
         ("process.kill-all", rf"{_START}killall5\b"),
         ("hardline.power", rf"{_START}(?:shutdown|reboot|poweroff|halt)(?:\s+(?!--help|--version)[^\s;|&]+)*\s*{_END}(?!\s*--help)"),
@@ -52,15 +54,29 @@ def _expressions(assume: Assumptions) -> tuple[tuple[str, re.Pattern[str]], ...]
     if audit:
         raw.append(("gateway.audit", rf"{_START}(?:rm|mv|truncate|shred|unlink|tee)\s[^\n;|&]*(?:{audit}){_END}"))
         raw.append(("gateway.audit", rf">\s*(?:{audit}){_END}"))
-    return tuple((rule, re.compile(expression, re.IGNORECASE)) for rule, expression in raw)
+    return tuple((rule, re.compile(expression, re.IGNORECASE), _NEEDS.get(rule, ())) for rule, expression in raw)
+
+
+_NEEDS = {
+    "hardline.delete": ("rm", "find"),
+    "hardline.rights": ("chmod", "chown", "chgrp", "setfacl"),
+    "hardline.disk": ("/dev/",),
+    "process.fork-bomb": ("{",),
+    "process.kill-all": ("kill",),
+    "hardline.power": ("shutdown", "reboot", "poweroff", "halt", "init", "systemctl", "sysrq"),
+}
 
 
 def hit(text: str, assume: Assumptions) -> tuple[str, str] | None:
     """The rule that a text meets and the part that meets it; None when it meets none."""
     folded = normalise.fold(text).replace("\\\n", " ")
     plain = re.sub(r"[\\'\"]", "", folded)
-    for rule, expression in _expressions(assume):
-        for line in _pieces(plain):
+    lower = plain.lower()
+    pieces = _pieces(plain)
+    for rule, expression, needs in _expressions(assume):
+        if needs and not any(word in lower for word in needs):
+            continue
+        for line in pieces:
             match = expression.search(line)
             if match:
                 return rule, match[0].strip()[:200]

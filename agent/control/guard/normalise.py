@@ -6,14 +6,16 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from agent.control.guard.expressions import Expression
+
 # Bidirectional controls, zero-width and other invisible characters, controls, line and paragraph separators. Format
 # characters that only join or shape visible text (variation selectors) are left out. Source: Unicode 15.1, categories
 # Cc and Cf, and the default-ignorable fillers of Hangul.
-_HIDDEN = re.compile(
+_HIDDEN = Expression(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_PRIVATE = Expression("[\ue000-\uf8ff]")
 _JOINER = "\u200d"
 
 

@@ -6,11 +6,12 @@ import fnmatch
 import re
 from collections.abc import Callable
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import SECRET, UNKNOWN, has_gap, literal
 from agent.control.guard.state import State, Value
 
-_HEAD = re.compile(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[((?:[^\[\]]|\[[^\]]*\])*)\])?", re.DOTALL)
-_SLICE = re.compile(r":\s*(-?\s*\d+|\(-?\d+\)|\s+-\d+)\s*(?::\s*(-?\d+))?\Z")
+_HEAD = Expression(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[((?:[^\[\]]|\[[^\]]*\])*)\])?", re.DOTALL)
+_SLICE = Expression(r":\s*(-?\s*\d+|\(-?\d+\)|\s+-\d+)\s*(?::\s*(-?\d+))?\Z")
 
 #: Expands the word after an operator.
 Words = Callable[[str], str]

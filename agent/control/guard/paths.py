@@ -8,6 +8,7 @@ import posixpath
 import re
 from typing import NamedTuple
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import CHANNEL, GAPS, GLOBS, has_gap, has_glob, literal
 from agent.control.guard.verdict import Assumptions
 
@@ -20,36 +21,36 @@ HARDLINE_DIRECTORIES = (
     "/usr/lib",
     "/var/lib",
 )
-_BROAD = re.compile(r"(?:\*+|\.\*|\.\[[!^]\.\]\*|\.\?\*|\.\.\?\*|\?\*|\*\?|\[[^\]]*-[^\]]*\]\*|\[!\.\]\*|\*\.\*)")
-_DISK = re.compile(
+_BROAD = Expression(r"(?:\*+|\.\*|\.\[[!^]\.\]\*|\.\?\*|\.\.\?\*|\?\*|\*\?|\[[^\]]*-[^\]]*\]\*|\[!\.\]\*|\*\.\*)")
+_DISK = Expression(
     rf"/dev/(?:(?:sd|hd|vd|xvd)(?:[a-z]+\d*|[{GAPS}{GLOBS}].*)|nvme\d*(?:[n{GAPS}{GLOBS}].*)?|mmcblk.*|md(?:\d+.*|/.+)|dm-.+"
     r"|mapper/(?!control$).+|disk/by-.+|r?disk\d+.*)\Z"
 )
-_SYSTEM = re.compile(
+_SYSTEM = Expression(
     r"/(?:(?:etc|usr|bin|sbin|lib\w*|boot|opt|srv|sys|proc|root|private|Library|System)(?:/|\Z)|var(?:/(?!tmp(?:/|\Z))|\Z)"
     r"|run/(?!user/)|\Z)"
 )
-_HOMES = re.compile(r"/(?:home/[^/]+|root|Users/[^/]+)\Z")
-_IN_HOME = re.compile(r"/(?:home/[^/]+|root|Users/[^/]+)/(.*)", re.DOTALL)
+_HOMES = Expression(r"/(?:home/[^/]+|root|Users/[^/]+)\Z")
+_IN_HOME = Expression(r"/(?:home/[^/]+|root|Users/[^/]+)/(.*)", re.DOTALL)
 
-_STARTUP = re.compile(
+_STARTUP = Expression(
     r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc"
     r"|login|xinitrc|xprofile|xsession\w*|inputrc|gitconfig|pythonrc(?:\.py)?|npmrc|pypirc|pip/pip\.conf|curlrc|wgetrc|vimrc|tmux\.conf"
     r"|emacs|screenrc|pam_environment|ssh/(?:authorized_keys2?|config|rc|environment)|gnupg/gpg-agent\.conf|cargo/config(?:\.toml)?"
     r"|config/(?:autostart|systemd|fish|environment\.d|git|pip|nvim|cron|upstart|zsh|X11)(?:/.*)?)\Z"
     r"|Library/(?:LaunchAgents|LaunchDaemons)(?:/.*)?\Z"
 )
-_SYSTEM_STARTUP = re.compile(
+_SYSTEM_STARTUP = Expression(
     r"/(?:etc/(?:cron[^/]*|systemd|init\.d|rc[^/]*|profile(?:\.d)?|sudoers(?:\.d)?|ld\.so[^/]*|environment|bash[^/]*|zsh|xdg/autostart"
     r"|pam\.d|udev|modules-load\.d|anacrontab)(?:/.*)?|var/spool/(?:cron|at)(?:/.*)?|(?:usr/)?lib/systemd/.*)\Z"
 )
-_GIT_HOOK = re.compile(r"/\.git(?:/modules/.+)?/(?:hooks(?:/.*)?|config)\Z")
-_HISTORY = re.compile(r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z|/fish_history\Z")
-_LOGS = re.compile(r"/var/log(?:/.*)?\Z|/(?:var/run|run)/utmp\Z|/var/(?:adm|audit)(?:/.*)?\Z")
-_ENV_FILE = re.compile(
+_GIT_HOOK = Expression(r"/\.git(?:/modules/.+)?/(?:hooks(?:/.*)?|config)\Z")
+_HISTORY = Expression(r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z|/fish_history\Z")
+_LOGS = Expression(r"/var/log(?:/.*)?\Z|/(?:var/run|run)/utmp\Z|/var/(?:adm|audit)(?:/.*)?\Z")
+_ENV_FILE = Expression(
     r"/\.env(?:rc)?(?:\.(?!example\Z|sample\Z|template\Z|dist\Z|tmpl\Z|defaults?\Z)[\w-]+(?:\.local)?)?\Z|/[\w-]+\.env\Z"
 )
-_SECRET = re.compile(
+_SECRET = Expression(
     r"/\.ssh/(?!.*\.pub\Z|known_hosts|config\Z|authorized_keys)(?:id_[^/]*|identity|[^/]*(?:key|\.pem)[^/]*|\*)\Z"
     r"|/\.(?:aws/credentials|kube/config|netrc|pgpass|my\.cnf|git-credentials|docker/config\.json|npmrc|pypirc|vault-token|htpasswd"
     r"|config/gh/hosts\.yml|config/gcloud/.*|azure/.*|password-store/.*|gnupg/(?:private-keys-v1\.d/?.*|secring\.gpg|.*\.key)"
@@ -62,7 +63,7 @@ _SECRET = re.compile(
     r"|/(?:google-chrome|chromium|BraveSoftware/[^/]+|\.mozilla/firefox|Firefox/Profiles)/.*(?:Cookies|Login Data|key4\.db|logins\.json"
     r"|cookies\.sqlite|Web Data)\Z"
 )
-_SECRET_FOLDER = re.compile(r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z")
+_SECRET_FOLDER = Expression(r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z")
 
 
 class Place(NamedTuple):

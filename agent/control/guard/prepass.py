@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.exceptions import OverLimit, Unreadable
 from agent.control.guard.marks import CLOSE, OPEN
 
@@ -20,18 +21,18 @@ MAX_NESTING = 50
 #: How far ``((`` is looked ahead to tell arithmetic from two subshells.
 _ARITHMETIC_REACH = 4_096
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:,@%+=-]+(?=[ \t\n;|&<>()]|\Z)")
-_PLAIN_RUN = re.compile(r"[^\s\\'\"`$()<>;|&]+")
-_BLANKS = re.compile(r"(?:[ \t]|\\\n)+")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[")
-_IN_DOUBLE = re.compile(r"[\\\"`$]")
-_IN_BRACES = re.compile(r"[\\\"'`$}]")
-_OPERATOR = re.compile(r"<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[<>;|&]")
-_DELIMITER = re.compile(r"(?:[^\s\\'\"`$()<>;|&]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$(?=['\"])|\$)+", re.DOTALL)
-_COPROC = re.compile(r"\s+[A-Za-z_]\w*(?=\s+[{(])")
-_TIME = re.compile(r"[ \t]+(?:-p[ \t]+)?(?!-)")
-_FOR_HEAD = re.compile(r"[ \t]*\(\(")
+_PLAIN_WORD = Expression(r"[A-Za-z0-9_./:,@%+=-]+(?=[ \t\n;|&<>()]|\Z)")
+_PLAIN_RUN = Expression(r"[^\s\\'\"`$()<>;|&]+")
+_BLANKS = Expression(r"(?:[ \t]|\\\n)+")
+_ASSIGNMENT = Expression(r"[A-Za-z_]\w*\+?=")
+_SUBSCRIPT = Expression(r"[A-Za-z_]\w*\[")
+_IN_DOUBLE = Expression(r"[\\\"`$]")
+_IN_BRACES = Expression(r"[\\\"'`$}]")
+_OPERATOR = Expression(r"<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[<>;|&]")
+_DELIMITER = Expression(r"(?:[^\s\\'\"`$()<>;|&]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$(?=['\"])|\$)+", re.DOTALL)
+_COPROC = Expression(r"\s+[A-Za-z_]\w*(?=\s+[{(])")
+_TIME = Expression(r"[ \t]+(?:-p[ \t]+)?(?!-)")
+_FOR_HEAD = Expression(r"[ \t]*\(\(")
 
 _STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{", "!"))
 _RESERVED = _STAYS_AT_START | frozenset(("}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time"))
@@ -76,7 +77,7 @@ class Script:
         return self.words[int(match[2])]
 
 
-_MARK = re.compile(f"{OPEN}(h?)(\\d+){CLOSE}")
+_MARK = Expression(f"{OPEN}(h?)(\\d+){CLOSE}")
 
 
 def lift(source: str) -> Script:
@@ -564,7 +565,7 @@ class _Lexer:
                 position = self.skip_quoted(position)
 
 
-_PARAMETER_HEAD = re.compile(r"[!#]?(?:\w+|[@*#?$!-])(?:\[[^\]]*\])?([^}]?)")
+_PARAMETER_HEAD = Expression(r"[!#]?(?:\w+|[@*#?$!-])(?:\[[^\]]*\])?([^}]?)")
 
 
 def _unquote(raw: str) -> str:

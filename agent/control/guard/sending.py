@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.command import Command
 from agent.control.guard.marks import GATEWAY, OUTPUT, REMOTE, SECRET, has_gap, has_mark
 
-_LOOPBACK = re.compile(
+_LOOPBACK = Expression(
     r"^(?:\w+://)?(?:[^@/\s]*@)?(?:localhost|127(?:\.\d+){0,3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal)(?::|/|\?|$)", re.IGNORECASE
 )
 _DATA = ("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--data-raw", "--url-query")
 _FORMS = ("-F", "--form")
-_REMOTE_PATH = re.compile(r"^(?:[\w.+-]+@)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9_][\w.-]+|\w):(?!\\)(?!//)")
-_BUCKET = re.compile(r"^(?:s3|gs|az|abfss?|r2|b2|swift|oss|cos|wasbs?|hdfs|sftp|ftp|scp|rsync)://|^[\w-]+:(?!//)\S*$")
-_URL = re.compile(r"^(?:\w+://|[\w-]+(?:\.[\w-]+)+(?:[:/]|$))")
+_REMOTE_PATH = Expression(r"^(?:[\w.+-]+@)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9_][\w.-]+|\w):(?!\\)(?!//)")
+_BUCKET = Expression(r"^(?:s3|gs|az|abfss?|r2|b2|swift|oss|cos|wasbs?|hdfs|sftp|ftp|scp|rsync)://|^[\w-]+:(?!//)\S*$")
+_URL = Expression(r"^(?:\w+://|[\w-]+(?:\.[\w-]+)+(?:[:/]|$))")
 _LOCAL = (OUTPUT, SECRET, GATEWAY)
-_NON_ASCII_HOST = re.compile(r"(?:\w+://|@|^)([^/\s:?#]*[^\x00-\x7f\ue000-\ue0ff][^/\s:?#]*)(?=[/:?#]|$)")
-_PUNYCODE = re.compile(r"(?:\w+://|@|^|\.)xn--[\w-]+", re.IGNORECASE)
+_NON_ASCII_HOST = Expression(r"(?:\w+://|@|^)([^/\s:?#]*[^\x00-\x7f\ue000-\ue0ff][^/\s:?#]*)(?=[/:?#]|$)")
+_PUNYCODE = Expression(r"(?:\w+://|@|^|\.)xn--[\w-]+", re.IGNORECASE)
 _FETCHERS = frozenset(("curl", "wget", "git", "ssh", "scp", "pip", "pip3", "npm", "http", "https", "xh", "aria2c", "nc", "ncat", "rsync", "go", "cargo", "gem", "docker", "kubectl", "helm", "brew"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import streams
 from agent.control.guard.command import Command
 from agent.control.guard.marks import literal
@@ -41,17 +42,17 @@ CLIENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], bool]] = {
     "sql": ((), (), True),
 }
 _WORDS = frozenset(("drop", "truncate", "delete", "update", "alter", "grant", "revoke"))
-_STRIP = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
-_LINE_COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
-_SPLIT = re.compile(r";|\\g[a-z]*|^\s*go\s*$", re.IGNORECASE | re.MULTILINE)
-_WHERE = re.compile(r"\bwhere\b(.*)", re.IGNORECASE | re.DOTALL)
-_TRUE = re.compile(
+_STRIP = Expression(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+_LINE_COMMENT = Expression(r"^\s*#[^\n]*", re.MULTILINE)
+_SPLIT = Expression(r";|\\g[a-z]*|^\s*go\s*$", re.IGNORECASE | re.MULTILINE)
+_WHERE = Expression(r"\bwhere\b(.*)", re.IGNORECASE | re.DOTALL)
+_TRUE = Expression(
     r"^\s*(?:\(\s*)*(?:(\d+)\s*=\s*\1|true|not\s+false|not\s+0|[1-9]\d*|''\s*=\s*''|(\w+)\s*=\s*\2|1\s*<>?\s*[02-9]|\w+\s+is\s+not\s+null\s+or\s+\w+\s+is\s+null|\w+\s+like\s+''%'')"
     r"(?:\s*\))*\s*(?:$|limit\b|returning\b|or\b)",
     re.IGNORECASE,
 )
-_OR_TRUE = re.compile(r"\bor\s+(?:(\d+)\s*=\s*\1|true|''\s*=\s*'')", re.IGNORECASE)
-_DESTROYS = re.compile(
+_OR_TRUE = Expression(r"\bor\s+(?:(\d+)\s*=\s*\1|true|''\s*=\s*'')", re.IGNORECASE)
+_DESTROYS = Expression(
     r"^\s*(?:explain\s+analyze\s+)?(?:"
     r"drop\s+\w|truncate\b(?!\s*\()|detach\s+partition|purge\s|flush\s+(?:tables|privileges)|shutdown\b|kill\s"
     r"|alter\s+(?:table|database|schema|view|type|domain|materialized|sequence|index|extension|column|if)\b.*\bdrop\b|alter\s+(?:user|role|login|system|default\s+privileges)\b"
@@ -62,9 +63,9 @@ _DESTROYS = re.compile(
     r")",
     re.IGNORECASE | re.DOTALL,
 )
-_CHANGES = re.compile(r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+)?\s+set\b)", re.IGNORECASE)
-_SHELL = re.compile(r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w", re.IGNORECASE | re.MULTILINE)
-_CONDITION_ENDS = re.compile(r"\b(?:returning|order\s+by|limit)\b.*", re.IGNORECASE | re.DOTALL)
+_CHANGES = Expression(r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+)?\s+set\b)", re.IGNORECASE)
+_SHELL = Expression(r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w", re.IGNORECASE | re.MULTILINE)
+_CONDITION_ENDS = Expression(r"\b(?:returning|order\s+by|limit)\b.*", re.IGNORECASE | re.DOTALL)
 
 
 def destroys(text: str) -> bool:

@@ -8,6 +8,7 @@ import re
 import urllib.parse
 from collections.abc import Callable
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import paths
 from agent.control.guard.command import Command
 from agent.control.guard.expand import ansi
@@ -31,7 +32,7 @@ from agent.control.guard.state import State
 #: Longer texts are not followed.
 MAX_TEXT = 65_536
 
-_FORMAT = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([bqsdiouxXc]))")
+_FORMAT = Expression(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([bqsdiouxXc]))")
 _QUIET = frozenset(
     (
         "cd", "pushd", "popd", "export", "declare", "typeset", "local", "readonly", "alias", "unalias", "set", "shopt", "shift", "read",
@@ -42,7 +43,7 @@ _QUIET = frozenset(
 _CLOCKS = frozenset(("date", "seq", "uuidgen", "nproc", "wc", "expr", "bc", "jot", "pwd", "basename", "dirname", "mktemp", "whoami", "id"))
 _FETCHERS = frozenset(("curl", "wget", "fetch", "aria2c", "lynx", "w3m", "http", "https", "xh", "iwr", "nc", "ncat", "netcat", "socat", "telnet", "ftp"))
 #: Commands whose output is shell text that an environment asks to be evaluated.
-_PRINTERS = re.compile(
+_PRINTERS = Expression(
     r"(?:ssh-agent|direnv|pyenv|rbenv|nodenv|goenv|jenv|nvm|fnm|mise|asdf|starship|zoxide|dircolors|lesspipe(?:\.sh)?|thefuck|opam|conda"
     r"|mamba|micromamba|brew|minikube|docker-machine|keychain|register-python-argcomplete|atuin|rtx|luarocks|tput|resize|locale|gpg-agent"
     r"|hub|gh|kubectl|helm|pip|npm|poetry|rustup|pdm|hatch|op|aws_completer|swiftenv|plenv|phpenv|tmuxifier|pipx)\Z"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard import code, containers, find, hosts, interpreters, prepass, wrappers
 from agent.control.guard.command import Command, Where, parse_options
 from agent.control.guard.marks import (
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 Follower = Callable[[Command, "Evaluator"], "Stream | None"]
 
-_ASSIGN = re.compile(r"[A-Za-z_]\w*=")
-_SHEBANG = re.compile(r"#!\s*(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)")
+_ASSIGN = Expression(r"[A-Za-z_]\w*=")
+_SHEBANG = Expression(r"#!\s*(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)")
 #: Programs that a glob in command position may mean; the harmful ones are enough.
 _GLOBBED = ("rm", "dd", "mkfs", "chmod", "chown", "shred", "bash", "sh", "kill", "reboot", "shutdown", "nc", "python3", "perl", "find")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.rules.model import Rule, VariableRule
 
 #: What an option or a variable may name without a question: filters, pagers, editors, ssh.
@@ -21,34 +22,34 @@ class Payload(NamedTuple):
     """An option whose value holds shell text: group 1 of the expression."""
 
     name: str
-    payload: re.Pattern[str]
+    payload: Expression
 
 
 def _whole(*names: str) -> tuple[Payload, ...]:
-    return tuple(Payload(name, re.compile(r"(.*)\Z", re.DOTALL)) for name in names)
+    return tuple(Payload(name, Expression(r"(.*)\Z", re.DOTALL)) for name in names)
 
 
-_EDITOR = re.compile(r":?!\s*(.+)", re.DOTALL)
+_EDITOR = Expression(r":?!\s*(.+)", re.DOTALL)
 #: Options that are looked into for what is refused.
 PAYLOADS: dict[str, tuple[Payload, ...]] = {
     "tar": (
-        Payload("--checkpoint-action", re.compile(r"exec=(.+)", re.DOTALL)),
+        Payload("--checkpoint-action", Expression(r"exec=(.+)", re.DOTALL)),
         *_whole("--to-command", "-I", "--use-compress-program", "--info-script", "-F", "--new-volume-script", "--rsh-command"),
     ),
     "rsync": _whole("-e", "--rsh", "--rsync-path"),
-    "ssh": (Payload("-o", re.compile(r"\s*(?:Proxy|Local)Command\s*[= ]\s*(.+)", re.DOTALL | re.IGNORECASE)),),
-    "scp": (Payload("-o", re.compile(r"\s*(?:Proxy|Local)Command\s*[= ]\s*(.+)", re.DOTALL | re.IGNORECASE)), *_whole("-S")),
+    "ssh": (Payload("-o", Expression(r"\s*(?:Proxy|Local)Command\s*[= ]\s*(.+)", re.DOTALL | re.IGNORECASE)),),
+    "scp": (Payload("-o", Expression(r"\s*(?:Proxy|Local)Command\s*[= ]\s*(.+)", re.DOTALL | re.IGNORECASE)), *_whole("-S")),
     "vim": (Payload("-c", _EDITOR), Payload("--cmd", _EDITOR)),
     "man": _whole("-P", "--pager"),
     "split": _whole("--filter"),
     "sort": _whole("--compress-program"),
     "zip": _whole("-T", "--unzip-command"),
-    "gdb": tuple(Payload(name, re.compile(r"(?:shell|!)\s*(.+)", re.DOTALL)) for name in ("-ex", "--ex", "--eval-command")),
+    "gdb": tuple(Payload(name, Expression(r"(?:shell|!)\s*(.+)", re.DOTALL)) for name in ("-ex", "--ex", "--eval-command")),
     "git": tuple(
-        Payload(name, re.compile(r"(.+)", re.DOTALL)) for name in ("-x", "--exec", "--extcmd", "--upload-pack", "--receive-pack", "-u", "-O")
+        Payload(name, Expression(r"(.+)", re.DOTALL)) for name in ("-x", "--exec", "--extcmd", "--upload-pack", "--receive-pack", "-u", "-O")
     )[:3],
     "rg": _whole("--pre"),
-    "make": (Payload("--eval", re.compile(r"\$\(shell (.+)\)", re.DOTALL)),),
+    "make": (Payload("--eval", Expression(r"\$\(shell (.+)\)", re.DOTALL)),),
 }
 for _same in ("bsdtar", "gtar"):
     PAYLOADS[_same] = PAYLOADS["tar"]

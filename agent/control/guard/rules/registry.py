@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import re
 
+from agent.control.guard.expressions import Expression
 from agent.control.guard.rules import deletion, exec_flags, facts, hardline_data, persistence, rights, services, versions
 from agent.control.guard.rules.model import PlaceRule, Reason, Rule, VariableRule
 
@@ -40,7 +41,7 @@ def _index() -> tuple[dict[str, tuple[Rule, ...]], tuple[tuple[str, Rule], ...]]
 
 
 _EXACT, _WILD = _index()
-_VARIABLE = re.compile("|".join(f"(?:{rule.names})" for rule in VARIABLES))
+_VARIABLE = Expression("|".join(f"(?:{rule.names})" for rule in VARIABLES))
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -8,12 +8,20 @@ _RIGHTS = {"cls": "A8", "category": "permissions"}
 _SYSTEM = {"cls": "A9", "category": "system-write"}
 _NET = {"cls": "A10", "category": "network"}
 
+#: Modes with which everybody may write, octal or symbolic; without "o" or "a" the umask still holds.
+_WORLD = (
+    r"^0{0,4}[0-7]{0,3}[2367]$"
+    r"|(?:^|,)(?=[ugoa]{1,8}[=+-])[ugo]{0,4}[oa][ugoa]{0,4}(?:[+=-][rwxXst]{0,6}){0,4}[+=][rxXst]{0,6}w"
+)
+#: Modes with a set-user-id or set-group-id bit.
+_SET_ID = r"^0{0,4}[2467][0-7]{3}$|(?:^|,)[ugoa]{0,8}(?:[+=-][rwxXt]{0,6}){0,4}[+=][rwxXt]{0,6}s"
+
 _SHOWS = r"(?!.*(?:\b(?:show|list|status|info|get|print|dump|ls|monitor|stats|help)\b|^-[lSnvLtc]+(?:\s|$)))"
 
 RULES: tuple[Rule, ...] = (
-    Rule(**_RIGHTS, id="chmod.world", programs="chmod gchmod", first=r"^(?:0*[0-7]?[0-7]{2}[2367]|0+[0-7]*[2367]|(?:[ugoa]*[+=][rwxXst]*,)*(?:[ugoa]*[oa][ugoa]*|)[+=][rxXst]*w[rwxXst]*(?:,.*)?)$", at_least=2, reason="Everybody may write there afterwards.", alternative="Give the right to the owner or the group only.",
+    Rule(**_RIGHTS, id="chmod.world", programs="chmod gchmod", first=_WORLD, at_least=2, reason="Everybody may write there afterwards.", alternative="Give the right to the owner or the group only.",
          match=("chmod 777 upload", "chmod -R 777 public/", "chmod 0777 run", "chmod a+rwx shared", "chmod -R o+w data", "chmod 666 config.ini", "chmod ugo=rwx bin/tool"), spare=("chmod 644 README.md", "chmod +x scripts/build.sh", "chmod go-w shared.txt", "chmod 755 777")),
-    Rule(**_RIGHTS, id="chmod.setuid", programs="chmod gchmod", first=r"^(?:0*[2467][0-7]{3}|(?:[ugoa]*[+=-][rwxX]*,)*[ugo]*[ug+][ugo]*[+=]?[rwxXt]*s[rwxXst]*(?:,.*)?)$", at_least=2, reason="The program runs with its owner's rights afterwards.", match=("chmod u+s ./helper", "sudo chmod 4755 /usr/local/bin/helper", "chmod g+s dir"), spare=("chmod 0755 x", "chmod 755 x")),
+    Rule(**_RIGHTS, id="chmod.setuid", programs="chmod gchmod", first=_SET_ID, at_least=2, reason="The program runs with its owner's rights afterwards.", match=("chmod u+s ./helper", "sudo chmod 4755 /usr/local/bin/helper", "chmod g+s dir"), spare=("chmod 0755 x", "chmod 755 x")),
     Rule(**_RIGHTS, id="owner.recursive", programs="chown chgrp gchown chcon chattr setfacl", options="-R --recursive", reason="It changes the owner or the access list of everything below.", match=("sudo chown -R www-data:www-data /var/www", "chown --recursive agent .", "setfacl -R -m u:nobody:rwx ."), spare=("chown agent x", "chown --help", "getfacl -R data/")),
     Rule(**_RIGHTS, id="acl.world", programs="setfacl", options="-m --modify", value=r"(?:^|,)(?:d:|default:)?o(?:ther)?::?[rx-]*w", reason="Everybody may write there afterwards.", match=("setfacl -m o::rwx f",), spare=("setfacl -m u:bob:r f",)),
     Rule(**_RIGHTS, id="setcap", programs="setcap", without="-v", reason="It gives a program rights of the system.", match=("sudo setcap cap_setuid+ep /usr/bin/python3.12",), spare=("getcap /usr/bin/ping",)),
