@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import sys
 from collections.abc import Iterator
 
 import click
@@ -32,6 +34,9 @@ FOR_GOOD = (DatabaseTooNew, WebRefused)
 def run(context: CliContext) -> int:
     """Run the daemon in the foreground; prints a one-time link to the page, logs to standard error."""
     loaded = context.loaded
+    if sys.__stderr__ is not None:
+        # the service manager aborts a daemon whose event loop has frozen; then one must see where
+        faulthandler.enable(sys.__stderr__)
     redactor = Redactor(loaded.secrets())
     metrics = Metrics()
     with logs.setup(loaded.config.log, redactor, on_drop=metrics.log_dropped):
