@@ -87,7 +87,7 @@ class TurnEnder:
         ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending))
         self._hub.text_ended(ref.session)
         self._asks.wake(ended)
-        self._hub.stored(ref.session)
+        self._hub.stored(ref.session, settles=True)
         if lane:
             self._outbound.wake(lane)
         return more

@@ -66,7 +66,7 @@ class WebDesk:
         """Wait for the end of the turn that took the message."""
         who = self._who(caller)
         key = named_key(who.principal, session)
-        with self._hub.reader(key, deltas=False) as reader:
+        with self._hub.reader(key, ends_only=True) as reader:
             try:
                 async with self._clock.timeout(seconds):
                     while True:
