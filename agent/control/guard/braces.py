@@ -41,6 +41,9 @@ def _first_group(word: str) -> tuple[int, int, list[str]] | None:
         if char in "\\'\"`$":
             position = _skip(word, position)
             continue
+        if char in "<>" and word.startswith("(", position + 1):
+            position = prepass.end_of_substitution(word, position + 2)
+            continue
         if char == "{":
             starts.append((position, []))
         elif char == "," and starts:

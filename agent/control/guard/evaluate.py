@@ -73,8 +73,10 @@ class Evaluator:
     def run(self, text: str, state: State) -> Stream:
         """Evaluate a whole command, and the functions that it defines and never calls."""
         out = self.text(text, state)
-        for name, (unit, body, defined) in list(self._defined.items()):
+        while self._defined:
+            name, (unit, body, defined) = self._defined.popitem()
             if name not in self._called:
+                self._called.add(name)
                 self._statement(unit, body, defined)
         return out
 

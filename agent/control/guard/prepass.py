@@ -34,8 +34,8 @@ _COPROC = Expression(r"\s+[A-Za-z_]\w*(?=\s+[{(])")
 _TIME = Expression(r"[ \t]+(?:-p[ \t]+)?(?!-)")
 _FOR_HEAD = Expression(r"[ \t]*\(\(")
 
-_STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{", "!"))
-_RESERVED = _STAYS_AT_START | frozenset(("}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time"))
+_STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{"))
+_RESERVED = _STAYS_AT_START | frozenset(("!", "}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def end_of_substitution(source: str, start: int) -> int:
 
 def end_of_arithmetic(source: str, start: int) -> int | None:
     """Index after the ``))`` of an arithmetic expression that begins at ``start``; None when it is none."""
-    return _arithmetic_end(source, start)
+    return _Lexer(source, _Shared()).arithmetic(start)
 
 
 def end_of_parameter(source: str, start: int, *, quoted: bool) -> int:
@@ -149,39 +149,15 @@ def end_of_ansi(source: str, start: int) -> int:
     raise Unreadable("a quote is not closed")
 
 
-def _arithmetic_end(source: str, start: int) -> int | None:
-    depth = 2
-    position = start
-    stop = min(len(source), start + _ARITHMETIC_REACH)
-    while position < stop:
-        char = source[position]
-        if char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth == 1 and source.startswith("))", position):
-                return position + 2
-            if depth <= 1:
-                return None
-        elif char == "\\":
-            position += 1
-        elif char == "'":
-            closing = source.find("'", position + 1, stop)
-            if closing < 0:
-                return None
-            position = closing
-        position += 1
-    return None
-
-
 class _Shared:
     """What the scanners of one text share: how deep they are and what they found already."""
 
-    __slots__ = ("depth", "ends")
+    __slots__ = ("depth", "ends", "sums")
 
     def __init__(self) -> None:
         self.depth = 0
         self.ends: dict[int, int] = {}
+        self.sums: dict[int, int | None] = {}
 
     def deeper(self) -> None:
         self.depth += 1
@@ -201,6 +177,8 @@ class _Lexer:
         self.at_start = True
         self.after_redirect = False
         self.names_function = False
+        #: Words of a loop's head that still come: its variable, then ``in``.
+        self.loop_head = 0
         #: Open groups: ``(`` or ``case``; of a case, whether patterns are being read.
         self.groups: list[list[object]] = []
 
@@ -278,7 +256,7 @@ class _Lexer:
             self.out.append("(")
             return position + 1
         if self.at_start and self.source.startswith("((", position):
-            end = _arithmetic_end(self.source, position + 2)
+            end = self.arithmetic(position + 2)
             if end is not None:
                 self.out.append("test ")
                 self._mark(self.source[position + 2 : end - 2])
@@ -376,7 +354,8 @@ class _Lexer:
                 self._mark(raw)
                 return end
         self.at_start = False
-        if raw == "in" and case is None:
+        head, self.loop_head = self.loop_head, max(0, self.loop_head - 1)
+        if (raw == "in" and head == 1) or head == 2:
             self.out.append(raw)
         else:
             self._emit(raw, plain=plain is not None and raw not in _RESERVED)
@@ -407,6 +386,8 @@ class _Lexer:
         if raw in _STAYS_AT_START:
             self.out.append(raw)
             return end
+        if raw == "!":
+            return end  # the grammar takes a keyword after it for a program; what it negates runs either way
         if raw == "[[":
             return self._double_bracket(end)
         if raw == "[":
@@ -430,13 +411,14 @@ class _Lexer:
             return end
         elif raw in ("for", "select", "}", "fi", "done"):
             self.out.append(raw)
+            self.loop_head = 2 if raw in ("for", "select") else 0
         else:
             return None
         self.at_start = False
         return end
 
     def _arithmetic_for(self, position: int) -> int:
-        end = _arithmetic_end(self.source, position)
+        end = self.arithmetic(position)
         if end is None:
             raise Unreadable("a loop's head is not closed")
         self.out.append("for _ in ")
@@ -511,7 +493,7 @@ class _Lexer:
         follows = source[position + 1 : position + 2]
         if follows == "(":
             if source.startswith("(", position + 2):
-                end = _arithmetic_end(source, position + 3)
+                end = self.arithmetic(position + 3)
                 if end is not None:
                     return end
             return self.nested(position + 2)
@@ -543,6 +525,33 @@ class _Lexer:
                 position = end_of_backtick(source, position + 1)
             else:
                 position = self._dollar(position, quoted=True)
+
+    def arithmetic(self, position: int) -> int | None:
+        """Index after the ``))`` of an arithmetic expression whose text begins here; None when it is two groups."""
+        source = self.source
+        known = self.shared.sums.get(position, -1)
+        if known != -1:
+            return known
+        start, depth = position, 2
+        self.shared.deeper()
+        stop = min(len(source), position + _ARITHMETIC_REACH)
+        end: int | None = None
+        while position < stop:
+            char = source[position]
+            if char == ")":
+                depth -= 1
+                if depth <= 1:
+                    end = position + 2 if source.startswith("))", position) else None
+                    break
+                position += 1
+            elif char in "\\'\"`$":
+                position = self.skip_quoted(position)
+            else:
+                depth += char == "("
+                position += 1
+        self.shared.depth -= 1
+        self.shared.sums[start] = end
+        return end
 
     def parameter(self, position: int, *, quoted: bool) -> int:
         """Index after the brace that closes the parameter expansion whose text begins here."""
