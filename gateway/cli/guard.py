@@ -64,7 +64,9 @@ def guard() -> None:
     """The group; its commands never run what they are given."""
 
 
-_assume = click.option("--assume", metavar="FILE", type=click.Path(dir_okay=False), help="YAML: user, home, workdir, gateway names.")
+_assume = click.option(
+    "--assume", metavar="FILE", type=click.Path(dir_okay=False), help="YAML: user, home, workdir, gateway names."
+)
 
 
 @guard.command("check")
@@ -95,7 +97,9 @@ def explain(context: click.Context, command: str, *, as_json: bool, assume: str 
     judgement = _guard_of(context, assume).judge(command)
     if as_json:
         findings = [finding_data(one) for one in judgement.findings]
-        click.echo(json.dumps({**summary(command, judgement), "findings": findings, "scripts": list(judgement.scripts)}))
+        click.echo(
+            json.dumps({**summary(command, judgement), "findings": findings, "scripts": list(judgement.scripts)})
+        )
     else:
         click.echo("\n".join(_explained(judgement)))
     context.exit(0 if judgement.verdict is Verdict.SAFE else 1)

@@ -40,7 +40,9 @@ _TREES = Expression(
 _SINGLE = frozenset(("unlink", "remove"))
 _WRITES = Expression(
     r"\b(?:open|fopen|File\.open|File\.new)\s*\(?\s*(?P<path>" + _STRING + r")\s*,\s*['\"](?:[wax]|r\+|[bt+]*[wa])"
-    r"|\b(?:writeFileSync|writeFile|appendFileSync|File\.write|file_put_contents|truncateSync)\s*\(?\s*(?P<other>" + _STRING + r")"
+    r"|\b(?:writeFileSync|writeFile|appendFileSync|File\.write|file_put_contents|truncateSync)\s*\(?\s*(?P<other>"
+    + _STRING
+    + r")"
     r"|\bPath\(\s*(?P<third>" + _STRING + r")\s*\)\.(?:write_text|write_bytes|unlink|open\(\s*['\"]w)"
     r"|\bopen\s*\(?\s*(?:my\s*)?\$?\w+\s*,\s*['\"]\+?>>?\s*(?P<perl>[^'\"]+)['\"]",
     re.DOTALL,
@@ -83,7 +85,9 @@ def scan(text: str, language: str, command: Command, evaluator: Evaluator) -> No
 
 
 def _unquote(literal: str) -> str:
-    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), literal[1:-1], flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), literal[1:-1], flags=re.DOTALL
+    )
 
 
 def _run(argv: list[str], command: Command, evaluator: Evaluator) -> None:
@@ -101,7 +105,14 @@ def _text(text: str, command: Command, evaluator: Evaluator) -> None:
 
 def _write(path: str, command: Command, evaluator: Evaluator) -> None:
     target = command.state.resolve(path)
-    inner = Command([], command.state.copy(), segment=command.segment, stdin=EMPTY, redirects=(Redirect(">", target),), where=command.where)
+    inner = Command(
+        [],
+        command.state.copy(),
+        segment=command.segment,
+        stdin=EMPTY,
+        redirects=(Redirect(">", target),),
+        where=command.where,
+    )
     evaluator.judge.command(inner)
 
 

@@ -20,7 +20,9 @@ _RUN_VALUES = programs.spec(
     stops=True,
 )
 _EXEC_VALUES = programs.spec("e u w n c env env-file user workdir detach-keys index namespace container", stops=True)
-_KUBE_VALUES = programs.spec("n c namespace container context image kubeconfig f filename overrides l labels env restart")
+_KUBE_VALUES = programs.spec(
+    "n c namespace container context image kubeconfig f filename overrides l labels env restart"
+)
 
 
 def mounts_of(options: list[tuple[str, str | None]], command: Command) -> list[tuple[str, str]]:
@@ -50,7 +52,9 @@ def reaches_host(options: list[tuple[str, str | None]], mounts: list[tuple[str, 
     given = dict(options)
     if "--privileged" in given or given.get("--pid") == "host":
         return True
-    if any(name == "--cap-add" and str(value).upper() in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN") for name, value in options):
+    if any(
+        name == "--cap-add" and str(value).upper() in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN") for name, value in options
+    ):
         return True
     return any(source == "/" or source == "/dev" or source.startswith("/dev/") for source, _ in mounts)
 

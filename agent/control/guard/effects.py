@@ -98,14 +98,19 @@ TOUCHES: dict[str, tuple[Touch, ...]] = {
     "chcon": (Touch(MODE, "rest", recursive=("-R", "--recursive")),),
     "restorecon": (),
     "patch": (Touch(WRITE, "first"), Touch(WRITE, options=("-o", "--output"))),
-    "tar": (Touch(WRITE, options=("-C", "--directory"), only_if=("-x", "--extract", "--get")), Touch(READ, "all", only_if=("-c", "--create", "-r", "-u", "-A"))),
+    "tar": (
+        Touch(WRITE, options=("-C", "--directory"), only_if=("-x", "--extract", "--get")),
+        Touch(READ, "all", only_if=("-c", "--create", "-r", "-u", "-A")),
+    ),
     "unzip": (Touch(WRITE, options=("-d",)),),
     "7z": (),
     "cpio": (Touch(WRITE, options=("-D", "--directory")),),
     "rsync": (Touch(READ, "source"), Touch(WRITE, "last")),
     "scp": (Touch(READ, "source"), Touch(WRITE, "last")),
     "curl": (Touch(WRITE, options=("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar")),),
-    "wget": (Touch(WRITE, options=("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a")),),
+    "wget": (
+        Touch(WRITE, options=("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a")),
+    ),
     "aria2c": (Touch(WRITE, options=("-o", "--out", "-d", "--dir")),),
     "sort": (Touch(READ, "all"), Touch(WRITE, options=("-o", "--output"))),
     "git": (Touch(WRITE, options=("--output", "-o")),),
@@ -147,7 +152,9 @@ for _same, _as in (
 ):  # fmt: skip
     TOUCHES[_same] = TOUCHES[_as]
 
-_FORMATTERS = Expression(r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z")
+_FORMATTERS = Expression(
+    r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z"
+)
 _SED_WRITES = Expression(r"(?:^|[;{}/|#,\d$\s])[gpi\d]*[wW]\s+(/[^\s;}]+|~[^\s;}]*|\.\.?/[^\s;}]+)")
 _SYMBOLIC = Expression(r"-[rwxXst]+(?:,|\Z)")
 
@@ -161,7 +168,9 @@ def of(command: Command) -> list[Effect]:
     name = command.name
     if name in ("find", "gfind"):
         _searched(command, found)
-    elif name in ("rsync",) and command.has("--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"):
+    elif name in ("rsync",) and command.has(
+        "--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"
+    ):
         _operands(command, Touch(DELETE, "last", recursive=("*",)), found)
     touches = TOUCHES.get(name)
     if touches:
@@ -170,7 +179,9 @@ def of(command: Command) -> list[Effect]:
         if name in ("sed", "gsed"):
             scripts = command.values("-e", "--expression") or command.operands[:1]
             for script in scripts:
-                found += [_seen(WRITE, command.state.resolve(match[1]), command) for match in _SED_WRITES.finditer(script)]
+                found += [
+                    _seen(WRITE, command.state.resolve(match[1]), command) for match in _SED_WRITES.finditer(script)
+                ]
     elif _FORMATTERS.match(name):
         for word in command.operands:
             if not word.isdigit():
@@ -182,7 +193,15 @@ def _searched(command: Command, found: list[Effect]) -> None:
     search = find.read(command)
     if search.deletes:
         for target in search.targets():
-            found.append(_seen(DELETE, command.state.resolve(target), command, recursive=not search.selective, relative=not target.startswith("/")))
+            found.append(
+                _seen(
+                    DELETE,
+                    command.state.resolve(target),
+                    command,
+                    recursive=not search.selective,
+                    relative=not target.startswith("/"),
+                )
+            )
     for word in search.writes:
         found.append(_seen(WRITE, command.state.resolve(word), command))
 
@@ -215,7 +234,11 @@ def _words(command: Command, touch: Touch) -> list[tuple[str, str]]:
     if command.name == "sed" or command.name == "gsed":
         operands = operands if command.has("-e", "-f", "--expression", "--file") else operands[1:]
         return [(one, "") for one in operands] if touch.which == "rest" else words
-    if command.name in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep") and command.has("-e", "-f", "--regexp", "--file") and touch.which == "rest":
+    if (
+        command.name in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep")
+        and command.has("-e", "-f", "--regexp", "--file")
+        and touch.which == "rest"
+    ):
         return [(one, "") for one in operands]
     if command.name == "chmod" and len(operands) == 1 and any(_SYMBOLIC.match(one) for one in command.argv[1:]):
         return [(operands[0], "")]
@@ -235,7 +258,9 @@ def _words(command: Command, touch: Touch) -> list[tuple[str, str]]:
     return words
 
 
-def _seen(kind: str, path: str, command: Command, *, recursive: bool = False, relative: bool = False, redirect: bool = False) -> Effect:
+def _seen(
+    kind: str, path: str, command: Command, *, recursive: bool = False, relative: bool = False, redirect: bool = False
+) -> Effect:
     """An effect with a container's path turned into the host's where a mount tells."""
     where = command.where
     if where.mounts and path.startswith("/"):

@@ -47,8 +47,32 @@ class Judge(Protocol):
     def fact(self, name: str, command: Command, resolved: str = "") -> None:
         """Note something that no argument list shows; ``name`` is one of the rules' facts."""
 
+
 _ASSIGN = Expression(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
-_SKIPPED = frozenset((";", "&", "\n", "&&", "||", "|", "|&", ";;", ";&", ";;&", "{", "}", "(", ")", "then", "do", "done", "fi", "in", "comment"))
+_SKIPPED = frozenset(
+    (
+        ";",
+        "&",
+        "\n",
+        "&&",
+        "||",
+        "|",
+        "|&",
+        ";;",
+        ";&",
+        ";;&",
+        "{",
+        "}",
+        "(",
+        ")",
+        "then",
+        "do",
+        "done",
+        "fi",
+        "in",
+        "comment",
+    )
+)
 
 
 class Evaluator:
@@ -219,7 +243,9 @@ class Evaluator:
         fields = [one for raw in argv for one in self.expander.fields(raw, state)]
         return self._emit(fields, {}, state, unit.written(node), redirects, stdin)
 
-    def _redirects(self, unit: Unit, nodes: Pending, state: State) -> tuple[tuple[Redirect, ...], list[str], Stream | None]:
+    def _redirects(
+        self, unit: Unit, nodes: Pending, state: State
+    ) -> tuple[tuple[Redirect, ...], list[str], Stream | None]:
         """Resolve redirections: themselves, words after their targets that belong to the command, and its input."""
         found: list[Redirect] = []
         words: list[str] = []
@@ -276,7 +302,10 @@ class Evaluator:
             elif part.type not in ("if", "fi"):
                 (condition if body is None else body).append(part)
         out = out.plus(self._sequence(unit, condition, state))
-        for parts in (body or [], *([one for one in unit.parts(clause) if one.type not in ("elif", "else")] for clause in clauses)):
+        for parts in (
+            body or [],
+            *([one for one in unit.parts(clause) if one.type not in ("elif", "else")] for clause in clauses),
+        ):
             branch = state.copy()
             out = out.plus(self._sequence(unit, parts, branch))
             branches.append(branch)
@@ -371,7 +400,9 @@ class Evaluator:
         state.functions[name] = (unit, body)
         self._defined[name] = (unit, body, state.copy())
         if multiplies(unit, body, name):
-            self.judge.fact("process.fork-bomb", Command([name], state, segment=unit.written(node), stdin=EMPTY, where=self.where))
+            self.judge.fact(
+                "process.fork-bomb", Command([name], state, segment=unit.written(node), stdin=EMPTY, where=self.where)
+            )
         return EMPTY
 
     def call(self, name: str, command: Command) -> Stream:
@@ -410,7 +441,9 @@ class Evaluator:
                 raws.append(unit.raw(part))
         if pending:
             text = f"{text} {' '.join(unit.written(one) for one in pending)}"
-        redirects, extra, stdin = self._redirects(unit, (*inside, *pending), state) if inside or pending else ((), [], None)
+        redirects, extra, stdin = (
+            self._redirects(unit, (*inside, *pending), state) if inside or pending else ((), [], None)
+        )
         raws += extra
         if raws and raws[0] in state.aliases:
             return self._alias(raws, state, redirects, stdin)
@@ -423,7 +456,13 @@ class Evaluator:
         return out
 
     def _expanded(
-        self, raws: list[str], assigns: list[str], state: State, text: str, redirects: tuple[Redirect, ...], stdin: Stream | None
+        self,
+        raws: list[str],
+        assigns: list[str],
+        state: State,
+        text: str,
+        redirects: tuple[Redirect, ...],
+        stdin: Stream | None,
     ) -> Stream:
         argv: list[str] = []
         for raw in raws:
@@ -451,7 +490,10 @@ class Evaluator:
         return raw if head == "_=" and "[" in raw else f"{head}{raw}"
 
     def _assignments(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        raws = [self._assignment(unit, part) for part in ([node] if node.type == "variable_assignment" else unit.parts(node))]
+        raws = [
+            self._assignment(unit, part)
+            for part in ([node] if node.type == "variable_assignment" else unit.parts(node))
+        ]
         state.choices, state.pick = 1, 0
         for raw in raws:
             self._assign(raw, state, None)
@@ -480,7 +522,13 @@ class Evaluator:
             local[name] = text
 
     def _emit(
-        self, argv: list[str], assigns: dict[str, str], state: State, text: str, redirects: tuple[Redirect, ...], stdin: Stream | None
+        self,
+        argv: list[str],
+        assigns: dict[str, str],
+        state: State,
+        text: str,
+        redirects: tuple[Redirect, ...],
+        stdin: Stream | None,
     ) -> Stream:
         command = Command(
             argv,

@@ -22,7 +22,10 @@ _TILDE = Expression(r"~([A-Za-z_][\w.-]*|\+|-)?(?=/|\Z|:)")
 #: bash looks for a tilde after the sign of anything that looks like an assignment.
 _NAMED = Expression(r"[A-Za-z_]\w*=(?=~)")
 _GLOB = str.maketrans({"*": STAR, "?": ONE, "[": SET})
-_ANSI = Expression(r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))", re.DOTALL)
+_ANSI = Expression(
+    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))",
+    re.DOTALL,
+)
 _ANSI_NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 #: Runs a command substitution and gives what it prints.
@@ -195,7 +198,9 @@ class _Scan:
         if follows == "{":
             end = prepass.end_of_parameter(raw, position + 2, quoted=quoted)
             content = raw[position + 2 : end - 1]
-            self._value(parameters.expand(content, self.state, self._operand(quoted)), quoted=quoted, whole=_whole(content))
+            self._value(
+                parameters.expand(content, self.state, self._operand(quoted)), quoted=quoted, whole=_whole(content)
+            )
             return end
         if follows == "[":
             end = raw.find("]", position)

@@ -72,7 +72,14 @@ def read(command: Command) -> Search:
             negated = True
             continue
         if word in _RUNS:
-            end = next((at for at in range(index, len(words)) if words[at] == ";" or (words[at] == "+" and words[at - 1] == "{}")), len(words))
+            end = next(
+                (
+                    at
+                    for at in range(index, len(words))
+                    if words[at] == ";" or (words[at] == "+" and words[at - 1] == "{}")
+                ),
+                len(words),
+            )
             search.runs.append(words[index:end])
             index = end + 1
         elif word in _WRITES:

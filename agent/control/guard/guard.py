@@ -57,7 +57,11 @@ class Guard:
             folded, _ = self._read(reading.folded)
             findings = {**folded, **findings}
         if reading.hidden:
-            hidden = self._fact("unreadable.hidden", command, f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.")
+            hidden = self._fact(
+                "unreadable.hidden",
+                command,
+                f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.",
+            )
             findings = {**findings, ("hidden", ""): hidden}
         return _of(findings, scripts)
 
@@ -83,19 +87,40 @@ class Guard:
         if caught is not None:
             rule, part = caught
             reason = facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule]
-            return Finding(reason.id, reason.cls, reason.category, Verdict.REFUSE, reason.reason, part, alternative=reason.alternative, grantable=False)
+            return Finding(
+                reason.id,
+                reason.cls,
+                reason.category,
+                Verdict.REFUSE,
+                reason.reason,
+                part,
+                alternative=reason.alternative,
+                grantable=False,
+            )
         named = patterns.named_by(text[:MAX_LENGTH])
         if named is not None:
-            return self._fact("unreadable.syntax", text, f"This command cannot be read ({why}), and it looks like {named.description}.", named.category)
+            return self._fact(
+                "unreadable.syntax",
+                text,
+                f"This command cannot be read ({why}), and it looks like {named.description}.",
+                named.category,
+            )
         return self._fact("unreadable.syntax", text, f"This command cannot be read: {why}.")
 
     def _fact(self, name: str, text: str, reason: str, category: str = "") -> Finding:
         fact = facts.BY_NAME[name]
-        return Finding(fact.id, fact.cls, category or fact.category, fact.verdict, reason, text[:400], alternative=fact.alternative, grantable=False)
+        return Finding(
+            fact.id,
+            fact.cls,
+            category or fact.category,
+            fact.verdict,
+            reason,
+            text[:400],
+            alternative=fact.alternative,
+            grantable=False,
+        )
 
 
 def _of(findings: dict[tuple[str, ...], Finding], scripts: tuple[str, ...]) -> Judgement:
     ordered = sorted(findings.values(), key=lambda finding: -finding.verdict)
     return Judgement(ordered[0].verdict if ordered else Verdict.SAFE, tuple(ordered), scripts)
-
-

@@ -23,7 +23,9 @@ def _remote(command: Command) -> Command:
     home = state.lookup("HOME")
     state.cwd = home if isinstance(home, str) else state.cwd
     state.functions, state.aliases = {}, {}
-    return Command(command.argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, where=command.where)
+    return Command(
+        command.argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, where=command.where
+    )
 
 
 def ssh(command: Command, evaluator: Evaluator) -> Stream | None:
@@ -56,7 +58,21 @@ def tmux(command: Command, evaluator: Evaluator) -> Stream | None:
     if verb in ("send-keys", "send"):
         typed = [one for one in words if one not in ("Enter", "C-m", "KPEnter", "C-c", "Escape")]
         return unwrap.run_text(" ".join(typed), command, evaluator) if typed else EMPTY
-    if verb in ("new", "new-session", "neww", "new-window", "splitw", "split-window", "respawn-pane", "run", "run-shell", "if-shell", "pipe-pane", "popup", "display-popup"):
+    if verb in (
+        "new",
+        "new-session",
+        "neww",
+        "new-window",
+        "splitw",
+        "split-window",
+        "respawn-pane",
+        "run",
+        "run-shell",
+        "if-shell",
+        "pipe-pane",
+        "popup",
+        "display-popup",
+    ):
         if len(words) == 1:
             return unwrap.run_text(words[0], command, evaluator)
         return evaluator.argv(words, command) if words else EMPTY
@@ -89,7 +105,11 @@ def git(command: Command, evaluator: Evaluator) -> Stream | None:
     elif verb == "bisect" and rest[:1] == ["run"]:
         evaluator.argv(command.argv[command.argv.index("run") + 1 :], command)
     elif verb == "submodule" and rest[:1] == ["foreach"]:
-        words = [one for one in command.argv[command.argv.index("foreach") + 1 :] if one not in ("--recursive", "--quiet", "-q")]
+        words = [
+            one
+            for one in command.argv[command.argv.index("foreach") + 1 :]
+            if one not in ("--recursive", "--quiet", "-q")
+        ]
         unwrap.run_text(" ".join(words), command, evaluator)
     return None
 
@@ -99,7 +119,9 @@ def make(command: Command, evaluator: Evaluator) -> Stream | None:
     if command.inert:
         return None
     for file in command.values("-f", "--file", "--makefile"):
-        source = command.stdin if file in ("-", "/dev/stdin") else file_content(command.state.resolve(file), command.state)
+        source = (
+            command.stdin if file in ("-", "/dev/stdin") else file_content(command.state.resolve(file), command.state)
+        )
         if source.text:
             for line in source.text.splitlines():
                 if line.startswith("\t") or ";" in line:
@@ -111,7 +133,11 @@ def make(command: Command, evaluator: Evaluator) -> Stream | None:
 
 def ansible(command: Command, evaluator: Evaluator) -> Stream | None:
     """Shell text given to ansible's shell and command modules."""
-    if command.name == "ansible" and not command.inert and command.value("-m", "--module-name") in (None, "shell", "command", "raw"):
+    if (
+        command.name == "ansible"
+        and not command.inert
+        and command.value("-m", "--module-name") in (None, "shell", "command", "raw")
+    ):
         text = command.value("-a", "--args")
         if text:
             host = command.operands[0] if command.operands else "all"

@@ -41,10 +41,25 @@ LANGUAGES: dict[str, Language] = {
     "python": Language("c", values="WXQ", checks=("-V", "--version", "-h", "--help"), module="m"),
     "perl": Language("eE", values="IMmFxC", checks=("-v", "-V", "-c", "--help", "-h")),
     "ruby": Language("e", values="IrEFC", value_long=("--encoding",), checks=("-v", "-c", "--version", "--help")),
-    "node": Language("ep", ("--eval", "--print"), "rC", ("--require", "--import", "--loader", "--env-file", "--conditions"), ("-v", "-c", "--check", "--version", "-h", "--help")),
+    "node": Language(
+        "ep",
+        ("--eval", "--print"),
+        "rC",
+        ("--require", "--import", "--loader", "--env-file", "--conditions"),
+        ("-v", "-c", "--check", "--version", "-h", "--help"),
+    ),
     "bun": Language("ep", ("--eval", "--print"), "", (), ("-v", "--version", "--help"), verbs=("run", "x")),
-    "deno": Language("", ("eval",), "cL", ("--config", "--import-map", "--log-level"), ("-V", "--version", "--help", "-h"), verbs=("run",)),
-    "php": Language("rBRE", ("--run",), "cdzft", (), ("-v", "-l", "-i", "-m", "--version", "--help", "-h", "--syntax-check")),
+    "deno": Language(
+        "",
+        ("eval",),
+        "cL",
+        ("--config", "--import-map", "--log-level"),
+        ("-V", "--version", "--help", "-h"),
+        verbs=("run",),
+    ),
+    "php": Language(
+        "rBRE", ("--run",), "cdzft", (), ("-v", "-l", "-i", "-m", "--version", "--help", "-h", "--syntax-check")
+    ),
     "lua": Language("e", values="l", checks=("-v",)),
     "rscript": Language("e", checks=("--version", "--help")),
     "r": Language("e", ("-e",), "f", ("--file",), ("--version", "--help")),
@@ -55,7 +70,13 @@ LANGUAGES: dict[str, Language] = {
     "erl": Language("", ("-eval",), "", ("-pa", "-sname"), ()),
     "groovy": Language("e", values="c", checks=("-v", "--version")),
     "scala": Language("e", ("-e",), "", (), ("-version", "--version")),
-    "powershell": Language("c", ("-command", "-encodedcommand", "-ec", "-enc", "-e", "--command"), "", ("-executionpolicy", "-ep", "-version", "-windowstyle", "-w"), ("-help", "-?")),
+    "powershell": Language(
+        "c",
+        ("-command", "-encodedcommand", "-ec", "-enc", "-e", "--command"),
+        "",
+        ("-executionpolicy", "-ep", "-version", "-windowstyle", "-w"),
+        ("-help", "-?"),
+    ),
     "racket": Language("e", ("--eval",), "lr", (), ("--version", "--help")),
     "guile": Language("c", values="Ll", checks=("-v", "--version", "--help")),
     "sbcl": Language("", ("--eval",), "", ("--load",), ("--version", "--help")),
@@ -103,7 +124,11 @@ def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
         if word in language.checks or (name == "powershell" and word.lower() in language.checks):
             return EMPTY
         if (word.lower() if name == "powershell" else word).split("=", 1)[0] in language.long:
-            text = word.split("=", 1)[1] if word.startswith("--") and "=" in word else " ".join(words[index + 1 :][: None if name in ("powershell", "deno") else 1])
+            text = (
+                word.split("=", 1)[1]
+                if word.startswith("--") and "=" in word
+                else " ".join(words[index + 1 :][: None if name in ("powershell", "deno") else 1])
+            )
             return program(Stream(text), command, evaluator, name)
         if len(word) < 2 or word[0] != "-":
             break
@@ -128,7 +153,9 @@ def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
     return EMPTY
 
 
-def _cluster(word: str, words: list[str], index: int, language: Language, command: Command, evaluator: Evaluator, name: str) -> int | Stream:
+def _cluster(
+    word: str, words: list[str], index: int, language: Language, command: Command, evaluator: Evaluator, name: str
+) -> int | Stream:
     """One cluster of short options: a stream once the program is found, else how many more words it takes."""
     for at in range(1, len(word)):
         letter = word[at]

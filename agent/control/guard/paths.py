@@ -12,7 +12,22 @@ from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import CHANNEL, GAPS, GLOBS, has_gap, has_glob, literal
 from agent.control.guard.verdict import Assumptions
 
-_SYSTEM_TOP = ("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "sbin", "srv")
+_SYSTEM_TOP = (
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "opt",
+    "proc",
+    "root",
+    "sbin",
+    "srv",
+)
 #: The directories whose recursive deletion or change is never approved, beside home directories.
 HARDLINE_DIRECTORIES = (
     "/",
@@ -45,7 +60,9 @@ _SYSTEM_STARTUP = Expression(
     r"|pam\.d|udev|modules-load\.d|anacrontab)(?:/.*)?|var/spool/(?:cron|at)(?:/.*)?|(?:usr/)?lib/systemd/.*)\Z"
 )
 _GIT_HOOK = Expression(r"/\.git(?:/modules/.+)?/(?:hooks(?:/.*)?|config)\Z")
-_HISTORY = Expression(r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z|/fish_history\Z")
+_HISTORY = Expression(
+    r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z|/fish_history\Z"
+)
 _LOGS = Expression(r"/var/log(?:/.*)?\Z|/(?:var/run|run)/utmp\Z|/var/(?:adm|audit)(?:/.*)?\Z")
 _ENV_FILE = Expression(
     r"/\.env(?:rc)?(?:\.(?!example\Z|sample\Z|template\Z|dist\Z|tmpl\Z|defaults?\Z)[\w-]+(?:\.local)?)?\Z|/[\w-]+\.env\Z"
@@ -63,7 +80,9 @@ _SECRET = Expression(
     r"|/(?:google-chrome|chromium|BraveSoftware/[^/]+|\.mozilla/firefox|Firefox/Profiles)/.*(?:Cookies|Login Data|key4\.db|logins\.json"
     r"|cookies\.sqlite|Web Data)\Z"
 )
-_SECRET_FOLDER = Expression(r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z")
+_SECRET_FOLDER = Expression(
+    r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z"
+)
 
 
 class Place(NamedTuple):
@@ -192,7 +211,11 @@ def place(path: str, assume: Assumptions) -> Place:
     return Place(
         root_like=is_whole(path, assume),
         disk=is_disk(path),
-        system=_SYSTEM.match(plain) is not None and not workspace and not scratch and not below(plain, home) and not gateway,
+        system=_SYSTEM.match(plain) is not None
+        and not workspace
+        and not scratch
+        and not below(plain, home)
+        and not gateway,
         startup=bool((rest and _STARTUP.match(rest)) or _SYSTEM_STARTUP.match(plain) or _GIT_HOOK.search(plain)),
         secret=bool(_SECRET.search(plain) or _ENV_FILE.search(plain)) or _is_one(path, assume.secret_paths),
         history=_HISTORY.search(plain) is not None,

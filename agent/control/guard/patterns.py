@@ -57,9 +57,18 @@ DANGEROUS_PATTERNS: tuple[DangerousPattern, ...] = (
     _pattern("fork-bomb", r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:", "fork bomb", "process"),
     _pattern("sql-drop", r"\bDROP\s+(?:TABLE|DATABASE|INDEX)\b", "SQL destructive operation", "sql"),
     _pattern("sql-truncate", r"\bTRUNCATE\s+TABLE\b", "SQL truncate", "sql"),
-    _pattern("sql-delete", r"\bDELETE\s+FROM\s+[\w.\"`\[\]]+(?!\s*[\w.\"`\[\]]*\s+WHERE\b)", "SQL delete without WHERE", "sql"),
-    _pattern("curl-shell", r"\bcurl\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"),
-    _pattern("wget-shell", r"\bwget\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"),
+    _pattern(
+        "sql-delete",
+        r"\bDELETE\s+FROM\s+[\w.\"`\[\]]+(?!\s*[\w.\"`\[\]]*\s+WHERE\b)",
+        "SQL delete without WHERE",
+        "sql",
+    ),
+    _pattern(
+        "curl-shell", r"\bcurl\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"
+    ),
+    _pattern(
+        "wget-shell", r"\bwget\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"
+    ),
 )
 
 

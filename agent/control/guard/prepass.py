@@ -35,7 +35,9 @@ _TIME = Expression(r"[ \t]+(?:-p[ \t]+)?(?!-)")
 _FOR_HEAD = Expression(r"[ \t]*\(\(")
 
 _STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{"))
-_RESERVED = _STAYS_AT_START | frozenset(("!", "}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time"))
+_RESERVED = _STAYS_AT_START | frozenset(
+    ("!", "}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time")
+)
 
 
 @dataclass(frozen=True, slots=True)

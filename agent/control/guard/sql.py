@@ -63,8 +63,14 @@ _DESTROYS = Expression(
     r")",
     re.IGNORECASE | re.DOTALL,
 )
-_CHANGES = Expression(r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+)?\s+set\b)", re.IGNORECASE)
-_SHELL = Expression(r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w", re.IGNORECASE | re.MULTILINE)
+_CHANGES = Expression(
+    r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+)?\s+set\b)",
+    re.IGNORECASE,
+)
+_SHELL = Expression(
+    r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CONDITION_ENDS = Expression(r"\b(?:returning|order\s+by|limit)\b.*", re.IGNORECASE | re.DOTALL)
 
 

@@ -42,8 +42,44 @@ _QUIET = frozenset(
         "continue", "kill", "exec", "hash", "mapfile", "readarray", "ulimit", "umask", "let", "getopts", "ln",
     )
 )  # fmt: skip
-_CLOCKS = frozenset(("date", "seq", "uuidgen", "nproc", "wc", "expr", "bc", "jot", "pwd", "basename", "dirname", "mktemp", "whoami", "id"))
-_FETCHERS = frozenset(("curl", "wget", "fetch", "aria2c", "lynx", "w3m", "http", "https", "xh", "iwr", "nc", "ncat", "netcat", "socat", "telnet", "ftp"))
+_CLOCKS = frozenset(
+    (
+        "date",
+        "seq",
+        "uuidgen",
+        "nproc",
+        "wc",
+        "expr",
+        "bc",
+        "jot",
+        "pwd",
+        "basename",
+        "dirname",
+        "mktemp",
+        "whoami",
+        "id",
+    )
+)
+_FETCHERS = frozenset(
+    (
+        "curl",
+        "wget",
+        "fetch",
+        "aria2c",
+        "lynx",
+        "w3m",
+        "http",
+        "https",
+        "xh",
+        "iwr",
+        "nc",
+        "ncat",
+        "netcat",
+        "socat",
+        "telnet",
+        "ftp",
+    )
+)
 #: Commands whose output is shell text that an environment asks to be evaluated.
 _PRINTERS = Expression(
     r"(?:ssh-agent|direnv|pyenv|rbenv|nodenv|goenv|jenv|nvm|fnm|mise|asdf|starship|zoxide|dircolors|lesspipe(?:\.sh)?|thefuck|opam|conda"
@@ -84,7 +120,9 @@ def output(command: Command) -> Stream:
         return Stream(UNKNOWN)
     if name in _FETCHERS:
         return _fetched(command)
-    if _PRINTERS.match(name) and (len(command.operands) > 0 or name in ("ssh-agent", "dircolors", "resize", "lesspipe", "lesspipe.sh")):
+    if _PRINTERS.match(name) and (
+        len(command.operands) > 0 or name in ("ssh-agent", "dircolors", "resize", "lesspipe", "lesspipe.sh")
+    ):
         return Stream(None, frozenset((LOCAL, TRUSTED)))
     return command.stdin.through(LOCAL)
 
@@ -166,7 +204,9 @@ def _tee(command: Command) -> Stream:
 
 
 def _source(command: Command) -> Stream:
-    return file_content(command.state.resolve(command.operands[-1]), command.state) if command.operands else command.stdin
+    return (
+        file_content(command.state.resolve(command.operands[-1]), command.state) if command.operands else command.stdin
+    )
 
 
 def _decode(read: Callable[[str], bytes | str], source: Stream) -> Stream:
@@ -202,7 +242,11 @@ def _base32(command: Command) -> Stream:
 
 def _xxd(command: Command) -> Stream:
     if any(name in ("-r", "-rp", "-pr") or "r" in name for name, _ in command.options):
-        source = file_content(command.state.resolve(command.operands[0]), command.state) if command.operands else command.stdin
+        source = (
+            file_content(command.state.resolve(command.operands[0]), command.state)
+            if command.operands
+            else command.stdin
+        )
         return _decode(lambda text: bytes.fromhex(_compact(text)), source)
     return _source(command).through()
 
@@ -262,7 +306,11 @@ def _tr(command: Command) -> Stream:
     if command.has("-d", "--delete"):
         return _decode(lambda text: "".join(char for char in text if char not in first), command.stdin)
     if len(sets) < 2:
-        return _decode(lambda text: re.sub(f"([{re.escape(first)}])\\1+", r"\1", text), command.stdin) if first else command.stdin
+        return (
+            _decode(lambda text: re.sub(f"([{re.escape(first)}])\\1+", r"\1", text), command.stdin)
+            if first
+            else command.stdin
+        )
     second = _set(sets[1])
     second += second[-1:] * (len(first) - len(second))
     table = str.maketrans(dict(zip(first, second, strict=False)))
@@ -274,7 +322,13 @@ def _sed(command: Command) -> Stream:
     files = command.operands if command.values("-e", "--expression") else command.operands[1:]
     source = file_content(command.state.resolve(files[-1]), command.state) if files else command.stdin
     match = re.fullmatch(r"s(.)(.*?)\1(.*?)\1([gi]*)", scripts[0]) if len(scripts) == 1 else None
-    if match is None or source.text is None or has_mark(source.text) or len(source.text) > MAX_TEXT or len(match[2]) > 64:
+    if (
+        match is None
+        or source.text is None
+        or has_mark(source.text)
+        or len(source.text) > MAX_TEXT
+        or len(match[2]) > 64
+    ):
         return source.through(DECODED) if source.text is not None else source.through(LOCAL)
     if re.search(r"[\\\[\].*^$+?(){}|&]", match[2] + match[3]):
         return source.through(DECODED)
@@ -298,9 +352,17 @@ def names_gateway(pattern: str, command: Command, *, whole: bool = False) -> boo
     except re.error:
         return name in pattern
     decoy = "x" * len(name)
-    lines = [line.format(name) for line in ("{0}", "{0} run", "/usr/bin/{0} run", "python3 -m {0} run", "python -m gateway.{0}")]
-    decoys = [line.format(decoy) for line in ("{0}", "{0} run", "/usr/bin/{0} run", "python3 -m {0} run", "python -m gateway.{0}")]
-    return any(expression.search(line) and not expression.search(other) for line, other in zip(lines, decoys, strict=True))
+    lines = [
+        line.format(name)
+        for line in ("{0}", "{0} run", "/usr/bin/{0} run", "python3 -m {0} run", "python -m gateway.{0}")
+    ]
+    decoys = [
+        line.format(decoy)
+        for line in ("{0}", "{0} run", "/usr/bin/{0} run", "python3 -m {0} run", "python -m gateway.{0}")
+    ]
+    return any(
+        expression.search(line) and not expression.search(other) for line, other in zip(lines, decoys, strict=True)
+    )
 
 
 def _ps(command: Command) -> Stream:
@@ -311,7 +373,10 @@ def _ps(command: Command) -> Stream:
 def _pgrep(command: Command) -> Stream:
     if any(names_gateway(one, command) for one in command.operands):
         return Stream(None, frozenset((OF_GATEWAY,)))
-    if command.value("-F", "--pidfile") and command.state.resolve(command.value("-F", "--pidfile") or "") == command.state.assume.gateway_pid_file:
+    if (
+        command.value("-F", "--pidfile")
+        and command.state.resolve(command.value("-F", "--pidfile") or "") == command.state.assume.gateway_pid_file
+    ):
         return Stream(None, frozenset((OF_GATEWAY,)))
     everyone = command.value("-u", "-U", "--euid", "--uid") == command.state.assume.user and not command.operands
     return Stream(None, frozenset((PIDS,) if everyone or command.operands in (["."], [".*"]) else (LOCAL,)))
@@ -417,7 +482,11 @@ def _fetched(command: Command) -> Stream:
         if target and folder:
             target = f"{folder}/{target}"
     if target is None or target == "-":
-        traits = {FETCHED} if command.name not in ("nc", "ncat", "netcat", "socat") or not command.has("-l") else {FETCHED, LOCAL}
+        traits = (
+            {FETCHED}
+            if command.name not in ("nc", "ncat", "netcat", "socat") or not command.has("-l")
+            else {FETCHED, LOCAL}
+        )
         return Stream(None, frozenset(traits))
     path = command.state.resolve(target)
     if not has_mark(path):

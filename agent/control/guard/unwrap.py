@@ -37,9 +37,45 @@ Follower = Callable[[Command, "Evaluator"], "Stream | None"]
 _ASSIGN = Expression(r"[A-Za-z_]\w*=")
 _SHEBANG = Expression(r"#!\s*(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)")
 #: Tools that yarn and pnpm run by their bare name.
-_PACKAGE_TOOLS = frozenset(("rimraf", "del-cli", "prisma", "sequelize", "sequelize-cli", "knex", "typeorm", "mikro-orm", "drizzle-kit", "serverless", "sls", "cdk", "wrangler", "firebase", "vercel", "lerna", "semantic-release"))
+_PACKAGE_TOOLS = frozenset(
+    (
+        "rimraf",
+        "del-cli",
+        "prisma",
+        "sequelize",
+        "sequelize-cli",
+        "knex",
+        "typeorm",
+        "mikro-orm",
+        "drizzle-kit",
+        "serverless",
+        "sls",
+        "cdk",
+        "wrangler",
+        "firebase",
+        "vercel",
+        "lerna",
+        "semantic-release",
+    )
+)
 #: Programs that a glob in command position may mean; the harmful ones are enough.
-_GLOBBED = ("rm", "dd", "mkfs", "chmod", "chown", "shred", "bash", "sh", "kill", "reboot", "shutdown", "nc", "python3", "perl", "find")
+_GLOBBED = (
+    "rm",
+    "dd",
+    "mkfs",
+    "chmod",
+    "chown",
+    "shred",
+    "bash",
+    "sh",
+    "kill",
+    "reboot",
+    "shutdown",
+    "nc",
+    "python3",
+    "perl",
+    "find",
+)
 
 
 def follow(command: Command, evaluator: Evaluator) -> Stream | None:
@@ -87,7 +123,15 @@ def _unknown(command: Command, evaluator: Evaluator) -> Stream:
 # -- shell text and files ----------------------------------------------------------------------------------------------
 
 
-def run_text(text: str, command: Command, evaluator: Evaluator, where: Where | None = None, positional: list[str] | None = None, *, here: bool = False) -> Stream:
+def run_text(
+    text: str,
+    command: Command,
+    evaluator: Evaluator,
+    where: Where | None = None,
+    positional: list[str] | None = None,
+    *,
+    here: bool = False,
+) -> Stream:
     """Evaluate text that a shell would read. ``here``: in the same shell (``eval``)."""
     text = literal(text)
     if not text.strip():
@@ -108,7 +152,9 @@ def run_text(text: str, command: Command, evaluator: Evaluator, where: Where | N
     return evaluator.text(text, state, where or command.where)
 
 
-def run_stream(stream: Stream, command: Command, evaluator: Evaluator, where: Where | None = None, *, here: bool = False) -> Stream:
+def run_stream(
+    stream: Stream, command: Command, evaluator: Evaluator, where: Where | None = None, *, here: bool = False
+) -> Stream:
     """Evaluate what flows into a shell."""
     if FETCHED in stream.traits:
         evaluator.judge.fact("remote.shell", command)
@@ -126,7 +172,9 @@ def run_stream(stream: Stream, command: Command, evaluator: Evaluator, where: Wh
     return out
 
 
-def run_file(word: str, arguments: list[str], command: Command, evaluator: Evaluator, *, language: str = "", here: bool = False) -> Stream:
+def run_file(
+    word: str, arguments: list[str], command: Command, evaluator: Evaluator, *, language: str = "", here: bool = False
+) -> Stream:
     """Evaluate a file that is run as a program or script, if this command made it; note workspace files."""
     state = command.state
     path = state.resolve(word)
@@ -250,7 +298,14 @@ def _wrapped(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper) 
     return _inner(command, evaluator, wrapper, options, operands, where) or out
 
 
-def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, options: list[tuple[str, str | None]], operands: list[str], where: Where) -> Stream | None:
+def _inner(
+    command: Command,
+    evaluator: Evaluator,
+    wrapper: wrappers.Wrapper,
+    options: list[tuple[str, str | None]],
+    operands: list[str],
+    where: Where,
+) -> Stream | None:
     assigns: dict[str, str] = {}
     while wrapper.assigns and operands and _ASSIGN.match(operands[0]):
         name, _, value = operands[0].partition("=")
@@ -262,13 +317,26 @@ def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, op
             return run_text(" ".join((split, *operands)), command, evaluator, where)
     if not operands:
         return None
-    if command.name in ("exec", "command") and command.name == "command" and command.argv[1:2] and re.fullmatch(r"-[pvV]*[vV][pvV]*", command.argv[1]):
+    if (
+        command.name in ("exec", "command")
+        and command.name == "command"
+        and command.argv[1:2]
+        and re.fullmatch(r"-[pvV]*[vV][pvV]*", command.argv[1])
+    ):
         return Stream(f"/usr/bin/{operands[0]}\n")
     if wrapper.kind is wrappers.Kind.TEXT and not command.has("-x", "--exec"):
         return run_text(" ".join(operands), command, evaluator, where)
     argv = [_package_program(operands[0], command.name), *operands[1:]]
     state = command.state
-    inner = Command(argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, assigns={**command.assigns, **assigns}, where=where)
+    inner = Command(
+        argv,
+        state,
+        segment=command.segment,
+        stdin=command.stdin,
+        piped=command.piped,
+        assigns={**command.assigns, **assigns},
+        where=where,
+    )
     return evaluator.nested(inner)
 
 
@@ -329,7 +397,31 @@ def _parallel(command: Command, evaluator: Evaluator) -> Stream | None:
             at = words.index(marker)
             items = [one for one in words[at + 1 :] if not one.startswith(":::")]
             words = words[:at]
-    _, argv = parse_options(words, wrappers.WRAPPERS["timeout"].spec._replace(values=frozenset(("-j", "--jobs", "-S", "--sshlogin", "-a", "--arg-file", "--colsep", "-d", "--results", "--joblog", "--delay", "--timeout", "--retries", "-N", "-n", "-I"))))
+    _, argv = parse_options(
+        words,
+        wrappers.WRAPPERS["timeout"].spec._replace(
+            values=frozenset(
+                (
+                    "-j",
+                    "--jobs",
+                    "-S",
+                    "--sshlogin",
+                    "-a",
+                    "--arg-file",
+                    "--colsep",
+                    "-d",
+                    "--results",
+                    "--joblog",
+                    "--delay",
+                    "--timeout",
+                    "--retries",
+                    "-N",
+                    "-n",
+                    "-I",
+                )
+            )
+        ),
+    )
     items = items or ([command.stdin.value()] if command.piped else [])
     where = command.where._replace(fed=True)
     texts = [" ".join(argv)] if argv else []
@@ -374,7 +466,11 @@ def _fd(command: Command, evaluator: Evaluator) -> Stream | None:
 
 
 def _busybox(command: Command, evaluator: Evaluator) -> Stream | None:
-    return evaluator.argv(command.argv[1:], command) if len(command.argv) > 1 and not command.argv[1].startswith("-") else EMPTY
+    return (
+        evaluator.argv(command.argv[1:], command)
+        if len(command.argv) > 1 and not command.argv[1].startswith("-")
+        else EMPTY
+    )
 
 
 def split_words(text: str) -> list[str]:
