@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import enum
-import re
 from typing import NamedTuple
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import programs
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import GLOBS, Stream, has_mark, visible
 from agent.control.guard.state import State
 
-
 _not_glob = Expression(f"[^{GLOBS}\x00-\ud7ff\uf900-\U0010ffff]")
 _SIGNAL = Expression(
-    r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP|TTIN|TTOU|WINCH|\d+)\Z"
+    r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP"
+    r"|TTIN|TTOU|WINCH|\d+)\Z"
 )
 
 
@@ -64,6 +63,7 @@ class Redirect(NamedTuple):
 
     @property
     def writes(self) -> bool:
+        """Whether it opens its target for writing."""
         return bool(self.path) and ">" in self.operator
 
 

@@ -1,13 +1,13 @@
-"""What a simple command does to which paths: deletes, writes, changes modes, reads. Shared by every rule about places."""
+"""What a simple command does to which paths: deletes, writes, changes modes, reads. Every rule about places asks."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import find
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import UNKNOWN, has_gap, literal
 
 DELETE, WRITE, MOVE, MODE, READ = "delete", "write", "move", "mode", "read"
@@ -58,10 +58,12 @@ class Touch(NamedTuple):
 _INTO = ("-t", "--target-directory")
 _R = ("-r", "-R", "--recursive")
 _READERS = (
-    "cat", "less", "more", "head", "tail", "strings", "xxd", "hexdump", "od", "base64", "base32", "tac", "nl", "rev", "bat", "batcat", "view", "vim", "vi",
-    "nvim", "nano", "emacs", "sort", "uniq", "cut", "diff", "cmp", "comm", "paste", "fold", "column", "pr", "source", ".", "zip", "gzip", "xz", "bzip2",
-    "zstd", "7z", "pbcopy", "xclip", "xsel", "hd", "split", "expand", "sqlite3", "openssl", "age", "code", "subl", "micro", "most", "dos2unix", "shuf",
-    "bsdcat", "zcat", "iconv", "rclone", "qrencode", "gpg", "ccat", "glow", "open", "xdg-open", "envsubst", "dotenv", "install-secret", "mapfile", "look",
+    "cat", "less", "more", "head", "tail", "strings", "xxd", "hexdump", "od", "base64", "base32", "tac", "nl", "rev",
+    "bat", "batcat", "view", "vim", "vi", "nvim", "nano", "emacs", "sort", "uniq", "cut", "diff", "cmp", "comm",
+    "paste", "fold", "column", "pr", "source", ".", "zip", "gzip", "xz", "bzip2", "zstd", "7z", "pbcopy", "xclip",
+    "xsel", "hd", "split", "expand", "sqlite3", "openssl", "age", "code", "subl", "micro", "most", "dos2unix", "shuf",
+    "bsdcat", "zcat", "iconv", "rclone", "qrencode", "gpg", "ccat", "glow", "open", "xdg-open", "envsubst", "dotenv",
+    "install-secret", "mapfile", "look",
 )  # fmt: skip
 
 TOUCHES: dict[str, tuple[Touch, ...]] = {
@@ -146,9 +148,10 @@ for _name in ("vim", "vi", "nvim", "nano", "emacs", "micro", "pico", "joe", "mce
 for _name in _READERS:
     TOUCHES.setdefault(_name, (Touch(READ, "all"),))
 for _same, _as in (
-    ("egrep", "grep"), ("fgrep", "grep"), ("zgrep", "grep"), ("gawk", "awk"), ("mawk", "awk"), ("bsdtar", "tar"), ("gtar", "tar"), ("grm", "rm"),
-    ("gcp", "cp"), ("gmv", "mv"), ("gln", "ln"), ("gdd", "dd"), ("gsed", "sed"), ("gchmod", "chmod"), ("gchown", "chown"), ("gpg2", "gpg"),
-    ("g++", "gcc"), ("cc", "gcc"), ("clang", "gcc"), ("ld", "gcc"), ("gshred", "shred"), ("gtruncate", "truncate"), ("gojq", "jq"),
+    ("egrep", "grep"), ("fgrep", "grep"), ("zgrep", "grep"), ("gawk", "awk"), ("mawk", "awk"), ("bsdtar", "tar"),
+    ("gtar", "tar"), ("grm", "rm"), ("gcp", "cp"), ("gmv", "mv"), ("gln", "ln"), ("gdd", "dd"), ("gsed", "sed"),
+    ("gchmod", "chmod"), ("gchown", "chown"), ("gpg2", "gpg"), ("g++", "gcc"), ("cc", "gcc"), ("clang", "gcc"),
+    ("ld", "gcc"), ("gshred", "shred"), ("gtruncate", "truncate"), ("gojq", "jq"),
 ):  # fmt: skip
     TOUCHES[_same] = TOUCHES[_as]
 
@@ -218,7 +221,7 @@ def _operands(command: Command, touch: Touch, found: list[Effect]) -> None:
 
 
 def _bundled(command: Command, wanted: tuple[str, ...]) -> bool:
-    """tar takes its letters without a dash too: ``tar xf``."""
+    """Tar takes its letters without a dash too: ``tar xf``."""
     if command.name not in ("tar", "bsdtar", "gtar") or not command.operands:
         return False
     first = command.argv[1] if len(command.argv) > 1 else ""
@@ -231,7 +234,7 @@ def _words(command: Command, touch: Touch) -> list[tuple[str, str]]:
         return [(one[len(touch.key) :], "") for one in command.operands if one.startswith(touch.key)]
     words = [(value, "") for value in command.values(*touch.options)] if touch.options else []
     operands = command.operands
-    if command.name == "sed" or command.name == "gsed":
+    if command.name in ("sed", "gsed"):
         operands = operands if command.has("-e", "-f", "--expression", "--file") else operands[1:]
         return [(one, "") for one in operands] if touch.which == "rest" else words
     if (
@@ -264,8 +267,8 @@ def _seen(
     """An effect with a container's path turned into the host's where a mount tells."""
     where = command.where
     if where.mounts and path.startswith("/"):
-        for inside, host in where.mounts:
-            inside = inside.rstrip("/")
+        for mounted, host in where.mounts:
+            inside = mounted.rstrip("/")
             if path == inside or path.startswith(f"{inside}/"):
                 rest = path[len(inside) :]
                 return Effect(kind, (host.rstrip("/") + rest) or "/", recursive, relative, redirect)

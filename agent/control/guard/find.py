@@ -9,9 +9,9 @@ from agent.control.guard.marks import STAR, UNKNOWN, literal
 
 _SELECTS = frozenset(
     (
-        "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-ilname", "-newer", "-anewer", "-cnewer",
-        "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-size", "-user", "-group", "-uid", "-gid", "-perm", "-inum", "-links",
-        "-samefile", "-used", "-context", "-fstype",
+        "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-ilname", "-newer",
+        "-anewer", "-cnewer", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-size", "-user", "-group",
+        "-uid", "-gid", "-perm", "-inum", "-links", "-samefile", "-used", "-context", "-fstype",
     )
 )  # fmt: skip
 _SELECTS_ALONE = frozenset(("-empty", "-nouser", "-nogroup", "-executable", "-false", "-prune"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import paths, sql
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
+from agent.control.guard.expressions import Expression
+from agent.control.guard.listings import names_gateway
 from agent.control.guard.marks import GATEWAY, literal
-from agent.control.guard.streams import names_gateway
 from agent.control.guard.verdict import Assumptions
 
 _STOPS = frozenset(
@@ -39,8 +39,10 @@ _CLI_STOPS = frozenset(
 )
 _WEAK = Expression(
     r"\bmode[\"']?\]?\s*[:=]+>?\s*[\"']?(?:off|never|auto|none|disabled?|yolo|false|bypass|allow)\b"
-    r"|\b(?:enabled?|required?|ask|confirm|audit|guard|approvals?|sandbox|hardline)[\"']?\]?\s*[:=]+>?\s*[\"']?(?:false|no|off|0|never|none|disabled?)\b"
-    r"|\bi_understand[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1)\b|[\"'\[\s:,]\*[\"'\]\s,}]|^\*$|\ballow_?all\b|\byolo\b|\bterminal[\"']?\s*[:=]+>?\s*[\"']?(?:on|unguarded|allow|off)\b"
+    r"|\b(?:enabled?|required?|ask|confirm|audit|guard|approvals?|sandbox|hardline"
+    r")[\"']?\]?\s*[:=]+>?\s*[\"']?(?:false|no|off|0|never|none|disabled?)\b"
+    r"|\bi_understand[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1)\b|[\"'\[\s:,]\*[\"'\]\s,}]|^\*$|\ballow_?all\b"
+    r"|\byolo\b|\bterminal[\"']?\s*[:=]+>?\s*[\"']?(?:on|unguarded|allow|off)\b"
     r"|\bauto_?approve[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1|all)\b|\bskip_?(?:approval|confirm)\w*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -84,7 +86,7 @@ def hits(command: Command, effects: list[Effect]) -> Iterator[str]:
     yield from of_effects(command, effects)
 
 
-def _stops(command: Command) -> bool:
+def _stops(command: Command) -> bool:  # noqa: PLR0911 - one way out a case
     assume = command.state.assume
     words = command.operands
     name = command.name
@@ -203,11 +205,11 @@ def of_effects(command: Command, effects: list[Effect]) -> Iterator[str]:
         place = paths.place(effect.path, assume)
         if not place.gateway and not _above(effect, assume):
             continue
-        if place.audit:
-            yield "gateway.audit"
-        elif effect.kind in (DELETE, MOVE) and _takes_audit(effect, assume):
-            yield "gateway.audit"
-        elif effect.kind == MODE and effect.recursive and _takes_audit(effect, assume):
+        if (
+            place.audit
+            or (effect.kind in (DELETE, MOVE) and _takes_audit(effect, assume))
+            or (effect.kind == MODE and effect.recursive and _takes_audit(effect, assume))
+        ):
             yield "gateway.audit"
         elif place.policy and effect.kind == WRITE and _weakens(command):
             yield "gateway.policy"
@@ -218,7 +220,8 @@ def of_effects(command: Command, effects: list[Effect]) -> Iterator[str]:
     ):
         text = sql.given_to(command) or ""
         if re.search(
-            r"\b(?:delete|update|drop|truncate|alter|insert|replace|vacuum|create|attach|pragma\s+\w+\s*=|detach|reindex)\b",
+            r"\b(?:delete|update|drop|truncate|alter|insert|replace|vacuum|create|attach|pragma\s+\w+\s*=|detach"
+            r"|reindex)\b",
             text,
             re.IGNORECASE,
         ):

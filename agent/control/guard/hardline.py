@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import gateway, paths
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import EVERYONE, GATEWAY, has_gap, literal
 
 #: What is found: the id of a rule.
 Hits = Iterator[str]
 
 _POWER_TARGETS = Expression(
-    r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z"
+    r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate"
+    r"|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z"
 )
 _POWER_VERBS = frozenset(
     (
@@ -34,7 +35,9 @@ _POWER_VERBS = frozenset(
     )
 )
 _BUS = Expression(
-    r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)",
+    r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b"
+    r"|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)"
+    r"|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)",
     re.DOTALL,
 )
 _SYSRQ = Expression(r"/proc/sysrq-trigger\Z|/sys/power/(?:state|disk|mem_sleep|wakeup_count)\Z")
@@ -64,9 +67,9 @@ def _of_effect(effect: Effect, command: Command) -> Hits:
     ):
         if effect.kind == DELETE:
             yield "hardline.delete"
-    elif effect.kind == MODE and effect.recursive and paths.is_whole(path, assume, relative=effect.relative):
-        yield "hardline.rights"
-    elif effect.kind == MODE and command.where.fed and paths.is_whole(path, assume):
+    elif (effect.kind == MODE and effect.recursive and paths.is_whole(path, assume, relative=effect.relative)) or (
+        effect.kind == MODE and command.where.fed and paths.is_whole(path, assume)
+    ):
         yield "hardline.rights"
     if effect.kind in (WRITE, DELETE, MOVE) and paths.is_disk(path) and command.name not in ("touch", "mkdir", "ln"):
         yield "hardline.disk"
@@ -95,10 +98,9 @@ def _init(command: Command) -> Hits:
 
 def _systemctl(command: Command) -> Hits:
     verb, rest = (command.operands[0].lower() if command.operands else ""), command.operands[1:]
-    if verb in _POWER_VERBS:
-        yield "hardline.power"
-    elif verb in ("isolate", "start", "restart", "set-default", "enable", "reload-or-restart") and any(
-        _POWER_TARGETS.match(one) and ("." in one or verb in ("isolate", "set-default")) for one in rest
+    if verb in _POWER_VERBS or (
+        verb in ("isolate", "start", "restart", "set-default", "enable", "reload-or-restart")
+        and any(_POWER_TARGETS.match(one) and ("." in one or verb in ("isolate", "set-default")) for one in rest)
     ):
         yield "hardline.power"
 
@@ -354,7 +356,8 @@ _PROGRAMS: dict[str, Callable[[Command], Hits]] = {
     "stop-computer": _always_power,
     "pmset": _by_words(r"\b(?:sleepnow|shutdownnow|restart)\b|\bschedule\b.*\b(?:shutdown|poweron|restart|sleep)\b"),
     "osascript": _by_words(
-        r"\b(?:to\s+)?(?:shut\s*down|restart|sleep)\b(?=[^\w]*$)|System Events.*\b(?:shut\s*down|restart|sleep|log out)\b"
+        r"\b(?:to\s+)?(?:shut\s*down|restart|sleep)\b(?=[^\w]*$)|System Events.*\b(?:shut\s*down|restart|sleep|log "
+        r"out)\b"
     ),
     "gnome-session-quit": _by_words(r"--power-off|--reboot"),
     "xfce4-session-logout": _by_words(r"--halt|--reboot|--suspend|--hibernate|-[hrs]\b"),

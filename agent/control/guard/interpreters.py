@@ -6,9 +6,9 @@ import functools
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import code, unwrap
+from agent.control.guard import code, shells
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import DECODED, EMPTY, FETCHED, NOTHING_KNOWN, REMOTE, Stream
 
 if TYPE_CHECKING:
@@ -92,8 +92,9 @@ LANGUAGES: dict[str, Language] = {
     "expect": Language("c", values="f", checks=("-v",)),
 }
 _ALIASES = {
-    "nodejs": "node", "tsx": "ts-node", "pwsh": "powershell", "luajit": "lua", "pypy": "python", "pypy3": "python", "ipython": "python",
-    "jruby": "ruby", "rubocop": "", "wish": "tclsh", "littler": "rscript", "clj": "clojure", "ipython3": "python", "micropython": "python",
+    "nodejs": "node", "tsx": "ts-node", "pwsh": "powershell", "luajit": "lua", "pypy": "python", "pypy3": "python",
+    "ipython": "python", "jruby": "ruby", "rubocop": "", "wish": "tclsh", "littler": "rscript", "clj": "clojure",
+    "ipython3": "python", "micropython": "python",
 }  # fmt: skip
 _VERSIONED = Expression(r"(python|pypy|perl|ruby|node|php|lua|tclsh|ghc)-?[\d.]+\Z")
 
@@ -108,7 +109,7 @@ def language_of(name: str) -> str | None:
     return (_ALIASES.get(match[1], match[1])) if match else None
 
 
-def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
+def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:  # noqa: PLR0911 - one way out a case
     """Judge the program that an interpreter is given, and note the file that it runs."""
     language = LANGUAGES[name]
     words = command.argv[1:]
@@ -147,7 +148,7 @@ def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
         if name == "deno" and rest[0].startswith(("http:", "https:")):
             evaluator.judge.fact("remote.file", command)
             return NOTHING_KNOWN
-        return unwrap.run_file(rest[0], rest[1:], command, evaluator, language=name)
+        return shells.run_file(rest[0], rest[1:], command, evaluator, language=name)
     if command.piped and command.stdin is not EMPTY:
         return program(command.stdin, command, evaluator, name)
     return EMPTY
@@ -189,7 +190,7 @@ def _module(rest: list[str], command: Command, evaluator: Evaluator) -> Stream:
         if rest[0] == "timeit" and scripts:
             return program(Stream(scripts[0]), command, evaluator, "python")
         if scripts:
-            return unwrap.run_file(scripts[0], [], command, evaluator, language="python")
+            return shells.run_file(scripts[0], [], command, evaluator, language="python")
     return EMPTY
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
 from agent.control.guard.command import Command, Reach
 from agent.control.guard.effects import Effect
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import ENVIRON, JOB, SECRET, has_gap, has_glob, visible
 from agent.control.guard.rules import facts, hardline_data, registry
-from agent.control.guard.rules.model import NEVER_GRANTED, PlaceRule, Reason, VariableRule
+from agent.control.guard.rules.model import NEVER_GRANTED, Reason, VariableRule
 from agent.control.guard.verdict import Assumptions, Finding, Shape, Verdict
 
 #: Findings that are kept; a command with more of them is no clearer for the rest.
 MAX_FINDINGS = 64
+#: Characters of a segment in a finding; the card shows the whole command beside it.
+MAX_SHOWN = 1_000
 
 _SUBCOMMANDS = frozenset(effects.TOUCHES)
 _DEVICE_OK = Expression(
-    r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)"
+    r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*"
+    r"|console|log|\Z)"
 )
 _SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
 _PRINTS = frozenset(("echo", "printf", "tee", "logger", "cat", "wall", "write", "say"))
@@ -237,12 +240,12 @@ class Judge:
         verdict = reason.verdict
         if command.where.reach is Reach.CONTAINER and verdict is Verdict.REFUSE:
             verdict = Verdict.APPROVE
-        segment = visible(command.segment)
-        key = (reason.id, segment, command.text())
+        shape, scope = self._shape(command, touched or []) if shaped and verdict is Verdict.APPROVE else (None, ())
+        key = (reason.id, f"{command.where.label} {command.text()}", "\0".join(scope))
         if key in self.findings or (len(self.findings) >= MAX_FINDINGS and verdict is not Verdict.REFUSE):
             return
-        shape, scope = self._shape(command, touched or []) if shaped and verdict is Verdict.APPROVE else (None, ())
-        text = visible(resolved) if resolved else command.text()
+        segment = _cut(visible(command.segment))
+        text = _cut(visible(resolved) if resolved else command.text())
         self.findings[key] = Finding(
             rule=reason.id,
             cls=reason.cls,
@@ -285,6 +288,10 @@ _PATH_PROGRAMS = frozenset(
     for name, touches in effects.TOUCHES.items()
     if touches and any(one.which == "all" and not one.only_if for one in touches)
 )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def _variable_holds(rule: VariableRule, value: str) -> bool:

@@ -1,7 +1,7 @@
 """The base fifteen: expressions over the text that name the classic dangers.
 
-They match text where a shell sees words, so they do not decide: the parsed rules do, and cover all that these mean. They
-name the danger on the card of a command that could not be read.
+They match text where a shell sees words, so they do not decide: the parsed rules do, and cover all that these mean.
+They name the danger on the card of a command that could not be read.
 """
 
 from __future__ import annotations

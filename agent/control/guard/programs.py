@@ -43,7 +43,8 @@ DRY_RUN = frozenset(
 )
 
 _KUBE = spec(
-    "n namespace s server context cluster user kubeconfig o output f filename l selector c container p patch token as replicas "
+    "n namespace s server context cluster user kubeconfig o output f filename l selector c container p patch token "
+    "as replicas "
     "field-selector grace-period timeout tail since type v image overrides cascade",
 )
 _DOCKER = spec(
@@ -94,7 +95,8 @@ GIT_VERBS: dict[str, Spec] = {
     "cherry-pick": spec("m mainline s-arg X strategy-option strategy S-arg"),
     "clean": spec("e exclude", "n dry-run"),
     "clone": spec(
-        "b branch depth o origin u upload-pack c config reference j jobs template separate-git-dir shallow-since filter server-option bundle-uri"
+        "b branch depth o origin u upload-pack c config reference j jobs template separate-git-dir shallow-since "
+        "filter server-option bundle-uri"
     ),
     "commit": spec(
         "m message F file C c reuse-message reedit-message author date t template fixup squash cleanup trailer",
@@ -108,7 +110,8 @@ GIT_VERBS: dict[str, Spec] = {
         "dry-run",
     ),
     "filter-branch": spec(
-        "tree-filter index-filter env-filter msg-filter parent-filter commit-filter tag-name-filter subdirectory-filter d original setup"
+        "tree-filter index-filter env-filter msg-filter parent-filter commit-filter tag-name-filter "
+        "subdirectory-filter d original setup"
     ),
     "format-patch": spec("o output-directory start-number v in-reply-to to cc subject-prefix"),
     "grep": spec("e A B C m f max-depth threads max-count"),
@@ -136,7 +139,8 @@ GIT_VERBS: dict[str, Spec] = {
     "worktree": spec("b B reason expire", "n dry-run"),
 }
 _AWS = spec(
-    "profile region output endpoint-url query cli-input-json instance-ids db-instance-identifier user-name policy-arn role-name stack-name "
+    "profile region output endpoint-url query cli-input-json instance-ids db-instance-identifier user-name "
+    "policy-arn role-name stack-name "
     "bucket key secret-id filters function-name table-name",
     "dryrun dry-run",
 )
@@ -159,10 +163,12 @@ SPECS: dict[str, Spec] = {
     "tee": PLAIN,
     "sed": spec("e f l expression file line-length"),
     "grep": spec(
-        "e f m A B C d D regexp file max-count after-context before-context context include exclude exclude-dir label color"
+        "e f m A B C d D regexp file max-count after-context before-context context include exclude exclude-dir "
+        "label color"
     ),
     "rg": spec(
-        "e f m A B C g t T j M r regexp file max-count glob type type-not threads pre replace max-columns sort iglob max-depth"
+        "e f m A B C g t T j M r regexp file max-count glob type type-not threads pre replace max-columns sort "
+        "iglob max-depth"
     ),
     "ag": spec("A B C G m ignore"),
     "awk": spec("F v f i field-separator assign file include"),
@@ -172,28 +178,36 @@ SPECS: dict[str, Spec] = {
         stops=True,
     ),
     "tar": spec(
-        "f C T X I b file directory files-from exclude exclude-from use-compress-program to-command checkpoint-action transform xform "
+        "f C T X I b file directory files-from exclude exclude-from use-compress-program to-command "
+        "checkpoint-action transform xform "
         "strip-components owner group mode newer rsh-command rmt-command info-script new-volume-script warning"
     ),
     "zip": spec("x i b t T unzip-command"),
     "unzip": spec("d x P"),
     "rsync": spec(
-        "e f rsh exclude include exclude-from include-from files-from filter rsync-path port password-file log-file link-dest bwlimit chmod "
-        "chown max-size min-size backup-dir suffix temp-dir partial-dir compare-dest copy-dest out-format info M timeout",
+        "e f rsh exclude include exclude-from include-from files-from filter rsync-path port password-file log-file "
+        "link-dest bwlimit chmod "
+        "chown max-size min-size backup-dir suffix temp-dir partial-dir compare-dest copy-dest out-format info M "
+        "timeout",
         "n dry-run list-only",
     ),
     "scp": spec("i P o F c J l S D X"),
     "sftp": spec("i P o F c J l S D b B R"),
     "ssh": spec("b B c D E e F I i J L l m O o p P Q R S W w", stops=True),
     "curl": spec(
-        "o d F T X H u A b c e x m w K r E G-arg t y Y z C D output data data-binary data-raw data-urlencode data-ascii json form form-string upload-file "
-        "request header user user-agent cookie cookie-jar referer proxy max-time write-out config range cert key cacert retry retry-delay connect-timeout "
-        "resolve output-dir url url-query dump-header interface limit-rate max-redirs proto trace trace-ascii unix-socket netrc-file socks5 oauth2-bearer "
+        "o d F T X H u A b c e x m w K r E G-arg t y Y z C D output data data-binary data-raw data-urlencode "
+        "data-ascii json form form-string upload-file "
+        "request header user user-agent cookie cookie-jar referer proxy max-time write-out config range cert key "
+        "cacert retry retry-delay connect-timeout "
+        "resolve output-dir url url-query dump-header interface limit-rate max-redirs proto trace trace-ascii "
+        "unix-socket netrc-file socks5 oauth2-bearer "
         "proxy-user noproxy aws-sigv4 connect-to engine"
     ),
     "wget": spec(
-        "O o P U e i T t w Q A R D l a B I X output-document output-file directory-prefix user-agent execute input-file timeout tries wait quota "
-        "header post-data post-file body-data body-file method user password referer load-cookies save-cookies base cut-dirs domains reject accept level "
+        "O o P U e i T t w Q A R D l a B I X output-document output-file directory-prefix user-agent execute "
+        "input-file timeout tries wait quota "
+        "header post-data post-file body-data body-file method user password referer load-cookies save-cookies base "
+        "cut-dirs domains reject accept level "
         "append-output use-askpass"
     ),
     "git": _GIT,
@@ -209,14 +223,17 @@ SPECS: dict[str, Spec] = {
         "dry-run",
     ),
     "journalctl": spec(
-        "u t n p o D S U g c unit identifier lines priority output directory since until grep cursor file boot root namespace"
+        "u t n p o D S U g c unit identifier lines priority output directory since until grep cursor file boot root "
+        "namespace"
     ),
     "service": PLAIN,
     "pkill": spec(
-        "u U G g P s t F d euid uid group pgroup parent session terminal pidfile signal ns nslist older O delimiter q queue c cgroup r runstates"
+        "u U G g P s t F d euid uid group pgroup parent session terminal pidfile signal ns nslist older O delimiter "
+        "q queue c cgroup r runstates"
     )._replace(signals=True),
     "pgrep": spec(
-        "u U G g P s t F d euid uid group pgroup parent session terminal pidfile ns nslist older O delimiter c cgroup r runstates"
+        "u U G g P s t F d euid uid group pgroup parent session terminal pidfile ns nslist older O delimiter c "
+        "cgroup r runstates"
     ),
     "killall": spec("s u o y n Z signal user older-than younger-than ns context")._replace(signals=True),
     "fuser": spec("n N namespace")._replace(signals=True),
@@ -227,7 +244,8 @@ SPECS: dict[str, Spec] = {
     "dnf": spec("c x releasever enablerepo disablerepo repo setopt exclude installroot", "assumeno"),
     "pacman": spec("b r config dbpath root", "p print"),
     "pip": spec(
-        "r c i t e index-url extra-index-url find-links f target prefix root requirement constraint editable platform python-version implementation abi "
+        "r c i t e index-url extra-index-url find-links f target prefix root requirement constraint editable "
+        "platform python-version implementation abi "
         "log proxy timeout cache-dir trusted-host d dest no-binary only-binary progress-bar python",
         "dry-run",
     ),
@@ -241,7 +259,8 @@ SPECS: dict[str, Spec] = {
     "gcloud": spec("project account configuration format filter zone region impersonate-service-account verbosity"),
     "az": spec("n g name resource-group subscription o output query"),
     "gh": spec(
-        "R repo t title b body F body-file json jq q search S L limit a assignee l label B base H head notes d description X method f raw-field field header"
+        "R repo t title b body F body-file json jq q search S L limit a assignee l label B base H head notes d "
+        "description X method f raw-field field header"
     ),
     "psql": spec(
         "c f d U h p v F R o L command file dbname username host port set variable output log-file field-separator"
@@ -251,7 +270,8 @@ SPECS: dict[str, Spec] = {
     "redis-cli": spec("h p a n u r i s x-arg user pass uri cacert cert key", stops=True),
     "mongosh": spec("eval host port u username p password f file authenticationDatabase", long_dash=False),
     "nc": spec(
-        "p s w i q x X I O T e c g G m o K exec sh-exec source-port wait source idle-timeout proxy proxy-type ssl-cert ssl-key"
+        "p s w i q x X I O T e c g G m o K exec sh-exec source-port wait source idle-timeout proxy proxy-type "
+        "ssl-cert ssl-key"
     ),
     "dd": PLAIN,
     "mkfs": spec("t type"),
@@ -269,7 +289,8 @@ SPECS: dict[str, Spec] = {
     "su": spec("c g G s w command session-command group shell", stops=False),
     "chroot": spec("userspec groups", stops=True),
     "openssl": spec(
-        "in out inkey keyout passin passout pass k K iv S engine connect servername CAfile CApath cert key days subj newkey config extfile signkey CA CAkey set_serial addext name",
+        "in out inkey keyout passin passout pass k K iv S engine connect servername CAfile CApath cert key days "
+        "subj newkey config extfile signkey CA CAkey set_serial addext name",
         long_dash=True,
     ),
     "ansible": spec(
@@ -279,7 +300,8 @@ SPECS: dict[str, Spec] = {
     "cmake": spec("E G D S B P", stops=False),
     "split": spec("b C l n a filter bytes lines number suffix-length additional-suffix"),
     "sort": spec(
-        "k t o S T k key field-separator output buffer-size temporary-directory compress-program batch-size files0-from parallel"
+        "k t o S T k key field-separator output buffer-size temporary-directory compress-program batch-size "
+        "files0-from parallel"
     ),
     "vim": spec("c cmd S u U i T s w W startuptime", stops=False),
     "less": spec("b h j k o O p P t T x y z"),

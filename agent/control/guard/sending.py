@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import GATEWAY, OUTPUT, REMOTE, SECRET, has_gap, has_mark
 
 _LOOPBACK = Expression(
-    r"^(?:\w+://)?(?:[^@/\s]*@)?(?:localhost|127(?:\.\d+){0,3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal)(?::|/|\?|$)",
+    r"^(?:\w+://)?(?:[^@/\s]*@)?(?:localhost|127(?:\.\d+){0,3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost"
+    r"|host\.docker\.internal)(?::|/|\?|$)",
     re.IGNORECASE,
 )
 _DATA = ("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--data-raw", "--url-query")
@@ -84,7 +85,7 @@ def _fed(command: Command) -> bool:
     return text is None or _own(text)
 
 
-def _curl(command: Command) -> bool:
+def _curl(command: Command) -> bool:  # noqa: PLR0911 - one way out a case
     urls = [*command.operands, *command.values("--url")]
     if not _outside(urls):
         return False
@@ -118,8 +119,7 @@ def _leaks(url: str, command: Command) -> bool:
     if OUTPUT not in url:
         return False
     return (
-        command.where.fed
-        and not url.startswith(OUTPUT)
+        (command.where.fed and not url.startswith(OUTPUT))
         or OUTPUT in url.partition("?")[2]
         or re.search(rf"{OUTPUT}\.[\w-]", url) is not None
     )
@@ -141,11 +141,8 @@ def _socket(command: Command) -> bool:
     host = next((one for one in command.operands if not one.isdigit()), "")
     if command.name == "socat":
         hosts = [one for one in command.operands if re.match(r"(?i)(?:tcp|udp|openssl|ssl|sctp)\w*:", one)]
-        return (
-            _fed(command)
-            and any(not _LOOPBACK.match(one.split(":", 1)[1]) for one in hosts)
-            or any(re.match(r"(?i)(?:file|open|gopen):", one) for one in command.operands)
-            and bool(hosts)
+        return (_fed(command) and any(not _LOOPBACK.match(one.split(":", 1)[1]) for one in hosts)) or (
+            any(re.match(r"(?i)(?:file|open|gopen):", one) for one in command.operands) and bool(hosts)
         )
     return bool(host) and not _LOOPBACK.match(host) and _fed(command)
 
@@ -253,8 +250,10 @@ _SENDERS = {
     "curl": _curl,
     "wget": _wget,
     "http": lambda command: (
-        _outside(command.operands[:2])
-        and any("@" in one[1:] and re.search(r"^[\w.-]+=?@", one) for one in command.operands)
+        (
+            _outside(command.operands[:2])
+            and any("@" in one[1:] and re.search(r"^[\w.-]+=?@", one) for one in command.operands)
+        )
         or (_outside(command.operands[:1]) and _fed(command))
     ),
     "nc": _socket,

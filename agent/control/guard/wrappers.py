@@ -108,7 +108,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "systemd-inhibit": _wrap("what who why mode"),
     "systemd-cat": _wrap("t p identifier priority"),
     "systemd-run": _wrap(
-        "u p M H t E d unit property machine host uid gid nice working-directory setenv description slice on-active on-boot on-calendar on-unit-active timer-property"
+        "u p M H t E d unit property machine host uid gid nice working-directory setenv description slice on-active "
+        "on-boot on-calendar on-unit-active timer-property"
     ),
     "dbus-run-session": _wrap("config-file dbus-daemon"),
     "xvfb-run": _wrap("n s e f w p server-num server-args error-file auth-file wait xauth-protocol"),
@@ -183,7 +184,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "script": _wrap("c I O B T t E command log-in log-out log-io log-timing echo", text="-c --command", leading=99),
     "scriptreplay": _wrap(verbs=""),
     "hyperfine": _wrap(
-        "w m M r p c s S n N L P D warmup min-runs max-runs runs prepare cleanup setup shell export-json export-markdown export-csv command-name parameter-list parameter-scan",
+        "w m M r p c s S n N L P D warmup min-runs max-runs runs prepare cleanup setup shell export-json "
+        "export-markdown export-csv command-name parameter-list parameter-scan",
         text="-p -c -s --prepare --cleanup --setup",
         leading=99,
     ),

@@ -11,12 +11,17 @@ from agent.control.guard.rules.model import Rule
 
 #: What an option or a variable may name without a question: filters, pagers, editors, ssh.
 HARMLESS = (
-    r"^\s*['\"]?(?:exec\s+)?(?:/(?:usr/)?(?:local/)?bin/)?(?:ssh|cat|less|more|most|bat|delta|gzip|pigz|bzip2|pbzip2|xz|zstd|lz4|lzop|brotli|true|false|:"
-    r"|vim?|nvim|nano|emacs|emacsclient|micro|ed|code|subl|hx|helix|firefox|chromium|xdg-open|open|w3m|diff|meld|vimdiff|nvimdiff|kdiff3|opendiff)"
+    r"^\s*['\"]?(?:exec\s+)?(?:/(?:usr/)?(?:local/)?bin/)?(?:ssh|cat|less|more|most|bat|delta|gzip|pigz|bzip2"
+    r"|pbzip2|xz|zstd|lz4|lzop|brotli|true|false|:"
+    r"|vim?|nvim|nano|emacs|emacsclient|micro|ed|code|subl|hx|helix|firefox|chromium|xdg-open|open|w3m|diff|meld"
+    r"|vimdiff|nvimdiff|kdiff3|opendiff)"
     r"(?=\s|['\"]?$)(?![^\n]*(?:[;&|`]|\$\(|ProxyCommand|LocalCommand|!))"
 )
 _NOT_HARMLESS = rf"^(?!{HARMLESS[1:]})."
-_SSH_RUNS = r"^\s*(?:ProxyCommand|LocalCommand|KnownHostsCommand|RemoteCommand|PKCS11Provider|SecurityKeyProvider|ProxyUseFdpass|XAuthLocation)\b(?!\s*[= ]\s*none)"
+_SSH_RUNS = (
+    r"^\s*(?:ProxyCommand|LocalCommand|KnownHostsCommand|RemoteCommand|PKCS11Provider|SecurityKeyProvider"
+    r"|ProxyUseFdpass|XAuthLocation)\b(?!\s*[= ]\s*none)"
+)
 
 
 class Payload(NamedTuple):

@@ -21,7 +21,7 @@ FACTS: tuple[Fact, ...] = (
         id="unreadable.hidden",
         reason="It holds characters that are not shown as they run.",
         alternative="Type the command again with plain characters.",
-        match=("ls​", "echo ‮x", "[2Kls"),
+        match=("ls\u200b", "echo \u202ex", "\x1b[2Kls"),
         spare=("echo café", 'git commit -m "👨\u200d👩 page"'),
     ),
     Fact(
