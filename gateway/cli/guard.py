@@ -6,6 +6,7 @@ It judges the text alone: policy, bans and grants are not asked.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -51,7 +52,9 @@ def assumptions_from_file(path: str | Path) -> Assumptions:
 def live_assumptions(ctx_obj: object) -> Assumptions:
     """What the live configuration says; defaults where no configuration was loaded."""
     live = getattr(ctx_obj, "assumptions", None)
-    found = live() if callable(live) else None
+    if not callable(live):
+        return Assumptions()
+    found = live()
     return found if isinstance(found, Assumptions) else Assumptions()
 
 
@@ -81,7 +84,7 @@ def check(context: click.Context, command: str | None, *, jsonl: bool, as_json: 
         raise click.UsageError("give either COMMAND or --jsonl")
     judge = _guard_of(context, assume)
     if command is None:
-        context.exit(0 if _check_lines(judge, click.get_binary_stream("stdin"), click.get_text_stream("stdout")) else 1)
+        context.exit(0 if _check_lines(judge, sys.stdin.buffer, sys.stdout) else 1)
     judgement = judge.judge(command)
     click.echo(json.dumps(summary(command, judgement)) if as_json else judgement.verdict.label)
     context.exit(0 if judgement.verdict is Verdict.SAFE else 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import prepass
 from agent.control.guard.exceptions import OverLimit
+from agent.control.guard.expressions import Expression
 
 #: Fields that one word may become.
 MAX_FIELDS = 256
@@ -41,6 +42,9 @@ def _first_group(word: str) -> tuple[int, int, list[str]] | None:
         if char in "\\'\"`$":
             position = _skip(word, position)
             continue
+        if char in "<>" and word.startswith("(", position + 1):
+            position = prepass.end_of_substitution(word, position + 2)
+            continue
         if char == "{":
             starts.append((position, []))
         elif char == "," and starts:
@@ -57,7 +61,7 @@ def _first_group(word: str) -> tuple[int, int, list[str]] | None:
 def _parts(word: str, start: int, end: int, commas: list[int]) -> list[str] | None:
     if commas:
         edges = [start, *commas, end]
-        return [word[left + 1 : right] for left, right in zip(edges, edges[1:], strict=False)]
+        return [word[left + 1 : right] for left, right in itertools.pairwise(edges)]
     match = _RANGE.fullmatch(word[start + 1 : end])
     return _range(match) if match else None
 

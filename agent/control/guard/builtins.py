@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent.control.guard.expressions import Expression
+from agent.control.guard import streams
 from agent.control.guard.command import Command
+from agent.control.guard.contents import file_content
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import EMPTY, UNKNOWN, Stream, has_mark
-from agent.control.guard.streams import file_content
 
 if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
@@ -121,10 +122,8 @@ def _mapfile(command: Command) -> Stream:
 def _printf(command: Command) -> Stream | None:
     if command.argv[1:2] != ["-v"] or len(command.argv) < 4:
         return None
-    from agent.control.guard.streams import output
-
     inner = Command(["printf", *command.argv[3:]], command.state, segment=command.segment, stdin=command.stdin)
-    command.state.assign(command.argv[2], output(inner).value())
+    command.state.assign(command.argv[2], streams.output(inner).value())
     return EMPTY
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import enum
-import re
 from typing import NamedTuple
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import programs
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import GLOBS, Stream, has_mark, visible
 from agent.control.guard.state import State
 
-
 _not_glob = Expression(f"[^{GLOBS}\x00-\ud7ff\uf900-\U0010ffff]")
 _SIGNAL = Expression(
-    r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP|TTIN|TTOU|WINCH|\d+)\Z"
+    r"-(?:SIG)?(?:HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR[12]|SEGV|PIPE|ALRM|TERM|STKFLT|CHLD|CONT|STOP|TSTP"
+    r"|TTIN|TTOU|WINCH|\d+)\Z"
 )
 
 
@@ -64,6 +63,7 @@ class Redirect(NamedTuple):
 
     @property
     def writes(self) -> bool:
+        """Whether it opens its target for writing."""
         return bool(self.path) and ">" in self.operator
 
 
@@ -79,7 +79,21 @@ class Command:
         segment: the text as written.
     """
 
-    __slots__ = ("_options", "_text", "argv", "assigns", "name", "operands", "piped", "redirects", "segment", "spec", "state", "stdin", "where")
+    __slots__ = (
+        "_options",
+        "_text",
+        "argv",
+        "assigns",
+        "name",
+        "operands",
+        "piped",
+        "redirects",
+        "segment",
+        "spec",
+        "state",
+        "stdin",
+        "where",
+    )
 
     def __init__(
         self,
@@ -177,7 +191,9 @@ def base_name(word: str) -> str:
     return name[:-4] if name.endswith(".exe") else name
 
 
-def parse_options(arguments: list[str], spec: programs.Spec, program: str = "") -> tuple[list[tuple[str, str | None]], list[str]]:
+def parse_options(
+    arguments: list[str], spec: programs.Spec, program: str = ""
+) -> tuple[list[tuple[str, str | None]], list[str]]:
     """Split arguments into options with their values, and operands."""
     options: list[tuple[str, str | None]] = []
     operands: list[str] = []
@@ -212,7 +228,9 @@ def parse_options(arguments: list[str], spec: programs.Spec, program: str = "") 
     return options, operands
 
 
-def _cluster(word: str, arguments: list[str], index: int, spec: programs.Spec, options: list[tuple[str, str | None]]) -> int:
+def _cluster(
+    word: str, arguments: list[str], index: int, spec: programs.Spec, options: list[tuple[str, str | None]]
+) -> int:
     """Split ``-rf`` into its options; the number of further words taken as a value."""
     for at in range(1, len(word)):
         name = f"-{word[at]}"

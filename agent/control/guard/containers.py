@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 
 from agent.control.guard import programs
 from agent.control.guard.command import Command, Reach, Where, parse_options
-from agent.control.guard.marks import EMPTY, UNKNOWN, Stream, visible
+from agent.control.guard.marks import UNKNOWN, Stream, visible
 
 if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
 
 _RUN_VALUES = programs.spec(
-    "a c e h l m p u v w add-host annotation attach blkio-weight cap-add cap-drop cgroup-parent cgroupns cidfile cpus cpu-shares cpuset-cpus device dns "
-    "domainname entrypoint env env-file expose gpus group-add health-cmd hostname ip ipc isolation label label-file link log-driver log-opt memory "
-    "memory-swap mount name network network-alias net oom-score-adj pid pids-limit platform publish pull restart runtime security-opt shm-size "
+    "a c e h l m p u v w add-host annotation attach blkio-weight cap-add cap-drop cgroup-parent cgroupns cidfile "
+    "cpus cpu-shares cpuset-cpus device dns "
+    "domainname entrypoint env env-file expose gpus group-add health-cmd hostname ip ipc isolation label label-file "
+    "link log-driver log-opt memory "
+    "memory-swap mount name network network-alias net oom-score-adj pid pids-limit platform publish pull restart "
+    "runtime security-opt shm-size "
     "stop-signal stop-timeout storage-opt sysctl tmpfs ulimit user userns uts volume volumes-from workdir",
     stops=True,
 )
 _EXEC_VALUES = programs.spec("e u w n c env env-file user workdir detach-keys index namespace container", stops=True)
-_KUBE_VALUES = programs.spec("n c namespace container context image kubeconfig f filename overrides l labels env restart")
+_KUBE_VALUES = programs.spec(
+    "n c namespace container context image kubeconfig f filename overrides l labels env restart"
+)
 
 
 def mounts_of(options: list[tuple[str, str | None]], command: Command) -> list[tuple[str, str]]:
@@ -50,9 +55,11 @@ def reaches_host(options: list[tuple[str, str | None]], mounts: list[tuple[str, 
     given = dict(options)
     if "--privileged" in given or given.get("--pid") == "host":
         return True
-    if any(name == "--cap-add" and str(value).upper() in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN") for name, value in options):
+    if any(
+        name == "--cap-add" and str(value).upper() in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN") for name, value in options
+    ):
         return True
-    return any(source == "/" or source == "/dev" or source.startswith("/dev/") for source, _ in mounts)
+    return any(source in ("/", "/dev") or source.startswith("/dev/") for source, _ in mounts)
 
 
 def run_options(command: Command) -> tuple[list[tuple[str, str | None]], list[str]] | None:
@@ -123,4 +130,4 @@ def _inside(argv: list[str], command: Command, evaluator: Evaluator, where: Wher
     state.variables["HOME"] = "/root"
     state.functions, state.aliases = {}, {}
     inner = Command(argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, where=where)
-    return evaluator.nested(inner) or EMPTY
+    return evaluator.nested(inner)

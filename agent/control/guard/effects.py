@@ -1,13 +1,13 @@
-"""What a simple command does to which paths: deletes, writes, changes modes, reads. Shared by every rule about places."""
+"""What a simple command does to which paths: deletes, writes, changes modes, reads. Every rule about places asks."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import find
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import UNKNOWN, has_gap, literal
 
 DELETE, WRITE, MOVE, MODE, READ = "delete", "write", "move", "mode", "read"
@@ -58,10 +58,12 @@ class Touch(NamedTuple):
 _INTO = ("-t", "--target-directory")
 _R = ("-r", "-R", "--recursive")
 _READERS = (
-    "cat", "less", "more", "head", "tail", "strings", "xxd", "hexdump", "od", "base64", "base32", "tac", "nl", "rev", "bat", "batcat", "view", "vim", "vi",
-    "nvim", "nano", "emacs", "sort", "uniq", "cut", "diff", "cmp", "comm", "paste", "fold", "column", "pr", "source", ".", "zip", "gzip", "xz", "bzip2",
-    "zstd", "7z", "pbcopy", "xclip", "xsel", "hd", "split", "expand", "sqlite3", "openssl", "age", "code", "subl", "micro", "most", "dos2unix", "shuf",
-    "bsdcat", "zcat", "iconv", "rclone", "qrencode", "gpg", "ccat", "glow", "open", "xdg-open", "envsubst", "dotenv", "install-secret", "mapfile", "look",
+    "cat", "less", "more", "head", "tail", "strings", "xxd", "hexdump", "od", "base64", "base32", "tac", "nl", "rev",
+    "bat", "batcat", "view", "vim", "vi", "nvim", "nano", "emacs", "sort", "uniq", "cut", "diff", "cmp", "comm",
+    "paste", "fold", "column", "pr", "source", ".", "zip", "gzip", "xz", "bzip2", "zstd", "7z", "pbcopy", "xclip",
+    "xsel", "hd", "split", "expand", "sqlite3", "openssl", "age", "code", "subl", "micro", "most", "dos2unix", "shuf",
+    "bsdcat", "zcat", "iconv", "rclone", "qrencode", "gpg", "ccat", "glow", "open", "xdg-open", "envsubst", "dotenv",
+    "install-secret", "mapfile", "look",
 )  # fmt: skip
 
 TOUCHES: dict[str, tuple[Touch, ...]] = {
@@ -98,14 +100,19 @@ TOUCHES: dict[str, tuple[Touch, ...]] = {
     "chcon": (Touch(MODE, "rest", recursive=("-R", "--recursive")),),
     "restorecon": (),
     "patch": (Touch(WRITE, "first"), Touch(WRITE, options=("-o", "--output"))),
-    "tar": (Touch(WRITE, options=("-C", "--directory"), only_if=("-x", "--extract", "--get")), Touch(READ, "all", only_if=("-c", "--create", "-r", "-u", "-A"))),
+    "tar": (
+        Touch(WRITE, options=("-C", "--directory"), only_if=("-x", "--extract", "--get")),
+        Touch(READ, "all", only_if=("-c", "--create", "-r", "-u", "-A")),
+    ),
     "unzip": (Touch(WRITE, options=("-d",)),),
     "7z": (),
     "cpio": (Touch(WRITE, options=("-D", "--directory")),),
     "rsync": (Touch(READ, "source"), Touch(WRITE, "last")),
     "scp": (Touch(READ, "source"), Touch(WRITE, "last")),
     "curl": (Touch(WRITE, options=("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar")),),
-    "wget": (Touch(WRITE, options=("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a")),),
+    "wget": (
+        Touch(WRITE, options=("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a")),
+    ),
     "aria2c": (Touch(WRITE, options=("-o", "--out", "-d", "--dir")),),
     "sort": (Touch(READ, "all"), Touch(WRITE, options=("-o", "--output"))),
     "git": (Touch(WRITE, options=("--output", "-o")),),
@@ -141,13 +148,16 @@ for _name in ("vim", "vi", "nvim", "nano", "emacs", "micro", "pico", "joe", "mce
 for _name in _READERS:
     TOUCHES.setdefault(_name, (Touch(READ, "all"),))
 for _same, _as in (
-    ("egrep", "grep"), ("fgrep", "grep"), ("zgrep", "grep"), ("gawk", "awk"), ("mawk", "awk"), ("bsdtar", "tar"), ("gtar", "tar"), ("grm", "rm"),
-    ("gcp", "cp"), ("gmv", "mv"), ("gln", "ln"), ("gdd", "dd"), ("gsed", "sed"), ("gchmod", "chmod"), ("gchown", "chown"), ("gpg2", "gpg"),
-    ("g++", "gcc"), ("cc", "gcc"), ("clang", "gcc"), ("ld", "gcc"), ("gshred", "shred"), ("gtruncate", "truncate"), ("gojq", "jq"),
+    ("egrep", "grep"), ("fgrep", "grep"), ("zgrep", "grep"), ("gawk", "awk"), ("mawk", "awk"), ("bsdtar", "tar"),
+    ("gtar", "tar"), ("grm", "rm"), ("gcp", "cp"), ("gmv", "mv"), ("gln", "ln"), ("gdd", "dd"), ("gsed", "sed"),
+    ("gchmod", "chmod"), ("gchown", "chown"), ("gpg2", "gpg"), ("g++", "gcc"), ("cc", "gcc"), ("clang", "gcc"),
+    ("ld", "gcc"), ("gshred", "shred"), ("gtruncate", "truncate"), ("gojq", "jq"),
 ):  # fmt: skip
     TOUCHES[_same] = TOUCHES[_as]
 
-_FORMATTERS = Expression(r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z")
+_FORMATTERS = Expression(
+    r"(?:mkfs(?:\..+)?|mke2fs|mkdosfs|mkntfs|mkexfatfs|newfs(?:_\w+)?|mkudffs|mkreiserfs|mkfatfs)\Z"
+)
 _SED_WRITES = Expression(r"(?:^|[;{}/|#,\d$\s])[gpi\d]*[wW]\s+(/[^\s;}]+|~[^\s;}]*|\.\.?/[^\s;}]+)")
 _SYMBOLIC = Expression(r"-[rwxXst]+(?:,|\Z)")
 
@@ -161,7 +171,9 @@ def of(command: Command) -> list[Effect]:
     name = command.name
     if name in ("find", "gfind"):
         _searched(command, found)
-    elif name in ("rsync",) and command.has("--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"):
+    elif name in ("rsync",) and command.has(
+        "--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"
+    ):
         _operands(command, Touch(DELETE, "last", recursive=("*",)), found)
     touches = TOUCHES.get(name)
     if touches:
@@ -170,7 +182,9 @@ def of(command: Command) -> list[Effect]:
         if name in ("sed", "gsed"):
             scripts = command.values("-e", "--expression") or command.operands[:1]
             for script in scripts:
-                found += [_seen(WRITE, command.state.resolve(match[1]), command) for match in _SED_WRITES.finditer(script)]
+                found += [
+                    _seen(WRITE, command.state.resolve(match[1]), command) for match in _SED_WRITES.finditer(script)
+                ]
     elif _FORMATTERS.match(name):
         for word in command.operands:
             if not word.isdigit():
@@ -182,7 +196,15 @@ def _searched(command: Command, found: list[Effect]) -> None:
     search = find.read(command)
     if search.deletes:
         for target in search.targets():
-            found.append(_seen(DELETE, command.state.resolve(target), command, recursive=not search.selective, relative=not target.startswith("/")))
+            found.append(
+                _seen(
+                    DELETE,
+                    command.state.resolve(target),
+                    command,
+                    recursive=not search.selective,
+                    relative=not target.startswith("/"),
+                )
+            )
     for word in search.writes:
         found.append(_seen(WRITE, command.state.resolve(word), command))
 
@@ -199,7 +221,7 @@ def _operands(command: Command, touch: Touch, found: list[Effect]) -> None:
 
 
 def _bundled(command: Command, wanted: tuple[str, ...]) -> bool:
-    """tar takes its letters without a dash too: ``tar xf``."""
+    """Tar takes its letters without a dash too: ``tar xf``."""
     if command.name not in ("tar", "bsdtar", "gtar") or not command.operands:
         return False
     first = command.argv[1] if len(command.argv) > 1 else ""
@@ -212,10 +234,14 @@ def _words(command: Command, touch: Touch) -> list[tuple[str, str]]:
         return [(one[len(touch.key) :], "") for one in command.operands if one.startswith(touch.key)]
     words = [(value, "") for value in command.values(*touch.options)] if touch.options else []
     operands = command.operands
-    if command.name == "sed" or command.name == "gsed":
+    if command.name in ("sed", "gsed"):
         operands = operands if command.has("-e", "-f", "--expression", "--file") else operands[1:]
         return [(one, "") for one in operands] if touch.which == "rest" else words
-    if command.name in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep") and command.has("-e", "-f", "--regexp", "--file") and touch.which == "rest":
+    if (
+        command.name in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep")
+        and command.has("-e", "-f", "--regexp", "--file")
+        and touch.which == "rest"
+    ):
         return [(one, "") for one in operands]
     if command.name == "chmod" and len(operands) == 1 and any(_SYMBOLIC.match(one) for one in command.argv[1:]):
         return [(operands[0], "")]
@@ -235,12 +261,14 @@ def _words(command: Command, touch: Touch) -> list[tuple[str, str]]:
     return words
 
 
-def _seen(kind: str, path: str, command: Command, *, recursive: bool = False, relative: bool = False, redirect: bool = False) -> Effect:
+def _seen(
+    kind: str, path: str, command: Command, *, recursive: bool = False, relative: bool = False, redirect: bool = False
+) -> Effect:
     """An effect with a container's path turned into the host's where a mount tells."""
     where = command.where
     if where.mounts and path.startswith("/"):
-        for inside, host in where.mounts:
-            inside = inside.rstrip("/")
+        for mounted, host in where.mounts:
+            inside = mounted.rstrip("/")
             if path == inside or path.startswith(f"{inside}/"):
                 rest = path[len(inside) :]
                 return Effect(kind, (host.rstrip("/") + rest) or "/", recursive, relative, redirect)

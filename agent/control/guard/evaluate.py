@@ -1,8 +1,9 @@
 """Static evaluation: walk a parsed command in the order in which bash would run it, and hand every simple command on.
 
-Nothing is executed. Branches are all taken, loops run once for each value that stands in the text, functions run when they
-are called (and once with unknown arguments when they are not). What a command would print is followed for the few programs
-that only move text about, so that a word, a shell or a client that reads it is judged by what it gets.
+Nothing is executed. Branches are all taken, loops run once for each value that stands in the text, functions run
+when they are called (and once with unknown arguments when they are not). What a command would print is followed for
+the few programs that only move text about, so that a word, a shell or a client that reads it is judged by what it
+gets.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import builtins, streams, unwrap
+from agent.control.guard import builtins, compound, contents, streams, unwrap
 from agent.control.guard.command import HERE, Command, Redirect, Where, base_name
 from agent.control.guard.exceptions import OverLimit, Unreadable
 from agent.control.guard.expand import Expander
-from agent.control.guard.marks import EMPTY, NOTHING_KNOWN, UNKNOWN, Stream, has_mark
+from agent.control.guard.expressions import Expression
+from agent.control.guard.marks import EMPTY, NOTHING_KNOWN, Stream, has_mark
 from agent.control.guard.parse import Unit, parse
 from agent.control.guard.state import State
 
@@ -29,8 +30,7 @@ MAX_DEPTH = 14
 MAX_COMMANDS = 5_000
 #: Statements inside statements (``if`` in ``while`` in ``case``...).
 MAX_TREE = 60
-#: Values for which one loop's body is looked at.
-MAX_ROUNDS = 64
+
 #: Rounds of all loops and calls of functions together.
 MAX_REPEATS = 512
 
@@ -47,8 +47,8 @@ class Judge(Protocol):
     def fact(self, name: str, command: Command, resolved: str = "") -> None:
         """Note something that no argument list shows; ``name`` is one of the rules' facts."""
 
+
 _ASSIGN = Expression(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
-_SKIPPED = frozenset((";", "&", "\n", "&&", "||", "|", "|&", ";;", ";&", ";;&", "{", "}", "(", ")", "then", "do", "done", "fi", "in", "comment"))
 
 
 class Evaluator:
@@ -66,16 +66,18 @@ class Evaluator:
         self.where = HERE
         self._running: list[str] = []
         self._called: set[str] = set()
-        self._defined: dict[str, tuple[Unit, Node, State]] = {}
+        self.defined: dict[str, tuple[Unit, Node, State]] = {}
 
     # -- texts ---------------------------------------------------------------------------------------------------------
 
     def run(self, text: str, state: State) -> Stream:
         """Evaluate a whole command, and the functions that it defines and never calls."""
         out = self.text(text, state)
-        for name, (unit, body, defined) in list(self._defined.items()):
+        while self.defined:
+            name, (unit, body, defined) = self.defined.popitem()
             if name not in self._called:
-                self._statement(unit, body, defined)
+                self._called.add(name)
+                self.statement(unit, body, defined)
         return out
 
     def text(self, text: str, state: State, where: Where | None = None) -> Stream:
@@ -92,7 +94,7 @@ class Evaluator:
             self.where = where
         try:
             unit = parse(text)
-            return self._sequence(unit, unit.parts(unit.root), state)
+            return self.sequence(unit, unit.parts(unit.root), state)
         finally:
             self.depth -= 1
             self.where = before
@@ -138,14 +140,16 @@ class Evaluator:
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
-    def _sequence(self, unit: Unit, nodes: list[Node], state: State) -> Stream:
+    def sequence(self, unit: Unit, nodes: list[Node], state: State) -> Stream:
+        """Evaluate statements one after the other."""
         out = EMPTY
         for node in nodes:
-            if node.type not in _SKIPPED:
-                out = out.plus(self._statement(unit, node, state))
+            if node.type not in compound.SKIPPED:
+                out = out.plus(self.statement(unit, node, state))
         return out
 
-    def _statement(self, unit: Unit, node: Node, state: State, pending: Pending = ()) -> Stream:
+    def statement(self, unit: Unit, node: Node, state: State, pending: Pending = ()) -> Stream:
+        """Evaluate one statement; ``pending`` redirections belong to its last command."""
         handler = _STATEMENTS.get(node.type)
         if handler is None:
             raise Unreadable("a part of it was not understood")
@@ -172,52 +176,19 @@ class Evaluator:
         state.stdin = before
         return self._store(out, state, redirects)
 
-    def _block(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        return self._sequence(unit, unit.parts(node), state)
-
-    def _subshell(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        return self._block(unit, node, state.copy(), pending)
-
-    def _negated(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        return self._statement(unit, unit.parts(node)[-1], state, pending)
-
-    def _list(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        items: list[Node] = []
-        while node.type == "list":
-            parts = unit.parts(node)
-            items.extend(reversed(parts[1:]))
-            node = parts[0]
-        items.append(node)
-        items.reverse()
-        out = EMPTY
-        for index, item in enumerate(items):
-            if item.type not in _SKIPPED:
-                last = index == len(items) - 1
-                out = out.plus(self._statement(unit, item, state, pending if last else ()))
-        return out
-
-    def _pipeline(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        parts = [part for part in unit.parts(node) if part.type not in _SKIPPED]
-        flow: Stream | None = None
-        for index, part in enumerate(parts):
-            inner = state.copy()
-            if flow is not None:
-                inner.stdin = flow
-            flow = self._statement(unit, part, inner, pending if index == len(parts) - 1 else ())
-        return flow or EMPTY
-
     def _redirected(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
         parts = unit.parts(node)
         found = tuple(part for part in parts if part.type in _REDIRECTS)
         body = next((part for part in parts if part.type not in _REDIRECTS), None)
         if body is not None:
-            return self._statement(unit, body, state, (*found, *pending))
+            return self.statement(unit, body, state, (*found, *pending))
         redirects, argv, stdin = self._redirects(unit, (*found, *pending), state)
         fields = [one for raw in argv for one in self.expander.fields(raw, state)]
         return self._emit(fields, {}, state, unit.written(node), redirects, stdin)
 
-    def _redirects(self, unit: Unit, nodes: Pending, state: State) -> tuple[tuple[Redirect, ...], list[str], Stream | None]:
+    def _redirects(
+        self, unit: Unit, nodes: Pending, state: State
+    ) -> tuple[tuple[Redirect, ...], list[str], Stream | None]:
         """Resolve redirections: themselves, words after their targets that belong to the command, and its input."""
         found: list[Redirect] = []
         words: list[str] = []
@@ -252,125 +223,16 @@ class Evaluator:
         if operator.endswith("&") and (target.isdigit() or target == "-"):
             return Redirect(operator, "", descriptor), extra, None
         path = state.resolve(target)
-        given = streams.file_content(path, state) if operator in ("<", "<>") and descriptor in ("", "0") else None
+        given = contents.file_content(path, state) if operator in ("<", "<>") and descriptor in ("", "0") else None
         return Redirect(operator, path, descriptor), extra, given
 
     # -- compound commands ---------------------------------------------------------------------------------------------
 
-    def _if(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        out = EMPTY
-        branches: list[State] = []
-        condition: list[Node] = []
-        body: list[Node] | None = None
-        otherwise = False
-        clauses: list[Node] = []
-        for part in unit.parts(node):
-            if part.type in ("elif_clause", "else_clause"):
-                clauses.append(part)
-                otherwise = otherwise or part.type == "else_clause"
-            elif part.type == "then":
-                body = []
-            elif part.type not in ("if", "fi"):
-                (condition if body is None else body).append(part)
-        out = out.plus(self._sequence(unit, condition, state))
-        for parts in (body or [], *([one for one in unit.parts(clause) if one.type not in ("elif", "else")] for clause in clauses)):
-            branch = state.copy()
-            out = out.plus(self._sequence(unit, parts, branch))
-            branches.append(branch)
-        state.merge(branches if otherwise else [state.copy(), *branches])
-        return out
-
-    def _while(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        parts = [part for part in unit.parts(node) if part.type not in ("while", "until")]
-        reads = bool(parts) and b"read" in unit.source[node.start_byte : parts[-1].start_byte]
-        text = state.stdin.text
-        if not reads or text is None or "\n" not in text:
-            return self._sequence(unit, parts, state)
-        whole = state.stdin
-        out = EMPTY
-        lines = list(dict.fromkeys(text.splitlines()))
-        if len(lines) > MAX_ROUNDS:
-            raise OverLimit("a loop has too many values to be followed")
-        for line in lines:
-            self._repeat()
-            state.stdin = Stream(f"{line}\n", whole.traits)
-            out = out.plus(self._sequence(unit, parts, state))
-        state.stdin = whole
-        return out
-
-    def _for(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        name = ""
-        values: list[str] | None = None
-        body: Node | None = None
-        for part in unit.parts(node):
-            if part.type == "variable_name" and not name:
-                name = unit.raw(part)
-            elif part.type == "in":
-                values = []
-            elif part.type in ("do_group", "compound_statement"):
-                body = part
-            elif part.type not in ("for", "select", ";", "\n") and values is not None:
-                values += self.expander.fields(unit.raw(part), state)
-        if values is None:
-            values = list(state.positional) if state.positional is not None else [UNKNOWN]
-        rounds = list(dict.fromkeys(values))
-        if len(rounds) > MAX_ROUNDS:
-            raise OverLimit("a loop has too many values to be followed")
-        out = EMPTY
-        for value in rounds or [UNKNOWN]:
-            self._repeat()
-            state.assign(name, value)
-            if body is not None:
-                out = out.plus(self._statement(unit, body, state))
-        return out
-
-    def _repeat(self) -> None:
+    def repeat(self) -> None:
+        """Count one round of a loop or one call of a function."""
         self._repeats += 1
         if self._repeats > MAX_REPEATS:
             raise OverLimit("its loops run too often to be followed")
-
-    def _case(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        out = EMPTY
-        branches: list[State] = []
-        for part in unit.parts(node):
-            if part.type == "case_item":
-                branch = state.copy()
-                out = out.plus(self._case_item(unit, part, branch))
-                branches.append(branch)
-            elif part.type not in ("case", "esac", "in", ";", "\n"):
-                self.expander.single(unit.raw(part), state)
-        if branches:
-            state.merge([state.copy(), *branches])
-        return out
-
-    def _case_item(self, unit: Unit, node: Node, state: State) -> Stream:
-        parts = unit.parts(node)
-        close = next((index for index, part in enumerate(parts) if part.type == ")"), -1)
-        for part in parts[:close]:
-            if part.type not in ("|", "("):
-                self.expander.single(unit.raw(part), state)
-        return self._sequence(unit, parts[close + 1 :], state)
-
-    def _function(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        del pending
-        name = ""
-        body: Node | None = None
-        for part in unit.parts(node):
-            if part.type == "word" and not name:
-                name = unit.raw(part)
-            elif part.type not in ("function", "(", ")"):
-                body = part
-        if body is None:
-            raise Unreadable("a function has no body")
-        state.functions[name] = (unit, body)
-        self._defined[name] = (unit, body, state.copy())
-        if multiplies(unit, body, name):
-            self.judge.fact("process.fork-bomb", Command([name], state, segment=unit.written(node), stdin=EMPTY, where=self.where))
-        return EMPTY
 
     def call(self, name: str, command: Command) -> Stream:
         """Run a function's body with a command's arguments."""
@@ -379,13 +241,13 @@ class Evaluator:
         state = command.state
         if self.depth >= MAX_DEPTH or name in self._running:
             return NOTHING_KNOWN
-        self._repeat()
+        self.repeat()
         self.depth += 1
         self._running.append(name)
         positional, stdin = state.positional, state.stdin
         state.positional, state.stdin = command.argv[1:], command.stdin
         try:
-            return self._statement(unit, body, state)
+            return self.statement(unit, body, state)
         finally:
             state.positional, state.stdin = positional, stdin
             self._running.pop()
@@ -408,7 +270,9 @@ class Evaluator:
                 raws.append(unit.raw(part))
         if pending:
             text = f"{text} {' '.join(unit.written(one) for one in pending)}"
-        redirects, extra, stdin = self._redirects(unit, (*inside, *pending), state) if inside or pending else ((), [], None)
+        redirects, extra, stdin = (
+            self._redirects(unit, (*inside, *pending), state) if inside or pending else ((), [], None)
+        )
         raws += extra
         if raws and raws[0] in state.aliases:
             return self._alias(raws, state, redirects, stdin)
@@ -421,7 +285,13 @@ class Evaluator:
         return out
 
     def _expanded(
-        self, raws: list[str], assigns: list[str], state: State, text: str, redirects: tuple[Redirect, ...], stdin: Stream | None
+        self,
+        raws: list[str],
+        assigns: list[str],
+        state: State,
+        text: str,
+        redirects: tuple[Redirect, ...],
+        stdin: Stream | None,
     ) -> Stream:
         argv: list[str] = []
         for raw in raws:
@@ -449,7 +319,10 @@ class Evaluator:
         return raw if head == "_=" and "[" in raw else f"{head}{raw}"
 
     def _assignments(self, unit: Unit, node: Node, state: State, pending: Pending) -> Stream:
-        raws = [self._assignment(unit, part) for part in ([node] if node.type == "variable_assignment" else unit.parts(node))]
+        raws = [
+            self._assignment(unit, part)
+            for part in ([node] if node.type == "variable_assignment" else unit.parts(node))
+        ]
         state.choices, state.pick = 1, 0
         for raw in raws:
             self._assign(raw, state, None)
@@ -478,7 +351,13 @@ class Evaluator:
             local[name] = text
 
     def _emit(
-        self, argv: list[str], assigns: dict[str, str], state: State, text: str, redirects: tuple[Redirect, ...], stdin: Stream | None
+        self,
+        argv: list[str],
+        assigns: dict[str, str],
+        state: State,
+        text: str,
+        redirects: tuple[Redirect, ...],
+        stdin: Stream | None,
     ) -> Stream:
         command = Command(
             argv,
@@ -522,21 +401,6 @@ class Evaluator:
         return out
 
 
-def multiplies(unit: Unit, body: Node, name: str) -> bool:
-    """Whether a function starts itself more than once at a time: a fork bomb."""
-    calls, apart = 0, False
-    todo = [body]
-    looped = False
-    while todo:
-        node = todo.pop()
-        if node.type == "command_name" and unit.raw(node) == name:
-            calls += 1
-        apart = apart or node.type in ("|", "|&", "&")
-        looped = looped or node.type in ("while_statement", "for_statement")
-        todo.extend(node.children)
-    return apart and (calls > 1 or (calls == 1 and looped))
-
-
 _Handler = Callable[[Evaluator, Unit, "Node", State, Pending], Stream]
 _REDIRECTS = frozenset(("file_redirect", "herestring_redirect"))
 _STATEMENTS: dict[str, _Handler] = {
@@ -544,18 +408,18 @@ _STATEMENTS: dict[str, _Handler] = {
     "declaration_command": Evaluator._command,
     "unset_command": Evaluator._command,
     "test_command": Evaluator._command,
-    "list": Evaluator._list,
-    "pipeline": Evaluator._pipeline,
+    "list": compound.listed,
+    "pipeline": compound.pipeline,
     "redirected_statement": Evaluator._redirected,
-    "subshell": Evaluator._subshell,
-    "compound_statement": Evaluator._block,
-    "do_group": Evaluator._block,
-    "negated_command": Evaluator._negated,
-    "if_statement": Evaluator._if,
-    "while_statement": Evaluator._while,
-    "for_statement": Evaluator._for,
-    "case_statement": Evaluator._case,
-    "function_definition": Evaluator._function,
+    "subshell": compound.subshell,
+    "compound_statement": compound.block,
+    "do_group": compound.block,
+    "negated_command": compound.negated,
+    "if_statement": compound.conditional,
+    "while_statement": compound.while_loop,
+    "for_statement": compound.for_loop,
+    "case_statement": compound.case,
+    "function_definition": compound.function,
     "variable_assignment": Evaluator._assignments,
     "variable_assignments": Evaluator._assignments,
 }

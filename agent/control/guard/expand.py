@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import braces, parameters, prepass
+from agent.control.guard import braces, parameters, prepass, quoting
 from agent.control.guard.exceptions import OverLimit
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import CHANNEL, ONE, SET, STAR, UNKNOWN, Stream
 from agent.control.guard.state import State, Value
 
@@ -22,7 +22,10 @@ _TILDE = Expression(r"~([A-Za-z_][\w.-]*|\+|-)?(?=/|\Z|:)")
 #: bash looks for a tilde after the sign of anything that looks like an assignment.
 _NAMED = Expression(r"[A-Za-z_]\w*=(?=~)")
 _GLOB = str.maketrans({"*": STAR, "?": ONE, "[": SET})
-_ANSI = Expression(r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))", re.DOTALL)
+_ANSI = Expression(
+    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))",
+    re.DOTALL,
+)
 _ANSI_NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 #: Runs a command substitution and gives what it prints.
@@ -83,10 +86,12 @@ class Expander:
         return "".join(scan.current)
 
     def substitute(self, text: str, state: State) -> str:
+        """What a command substitution becomes."""
         value = self._substitute(text, state).value()
         return value.rstrip("\n")
 
     def channel(self, direction: str, text: str, state: State) -> str:
+        """The name of a process substitution."""
         return f"/dev/fd/{CHANNEL}{self._open_channel(direction, text, state)}{CHANNEL}"
 
 
@@ -128,7 +133,7 @@ class _Scan:
             return UNKNOWN
         return "/root" if user == "root" else f"/home/{user}"
 
-    def _part(self, raw: str, position: int) -> int:
+    def _part(self, raw: str, position: int) -> int:  # noqa: PLR0911 - one way out a case
         run = _RUN.match(raw, position)
         if run:
             self._keep(run[0])
@@ -146,7 +151,7 @@ class _Scan:
         if char == '"':
             return self.double(raw, position + 1, ends=True)
         if char == "`":
-            end = prepass.end_of_backtick(raw, position + 1)
+            end = quoting.end_of_backtick(raw, position + 1)
             self._substitution(_unescape(raw[position + 1 : end - 1], quoted=False), quoted=False)
             return end
         if char == "$":
@@ -181,28 +186,30 @@ class _Scan:
                     self._keep(f"\\{follows}")
                 position += 2
             elif char == "`":
-                end = prepass.end_of_backtick(raw, position + 1)
+                end = quoting.end_of_backtick(raw, position + 1)
                 self._substitution(_unescape(raw[position + 1 : end - 1], quoted=ends), quoted=True)
                 position = end
             else:
                 position = self._dollar(raw, position, quoted=True)
         return position
 
-    def _dollar(self, raw: str, position: int, *, quoted: bool) -> int:
+    def _dollar(self, raw: str, position: int, *, quoted: bool) -> int:  # noqa: PLR0911 - one way out a case
         follows = raw[position + 1 : position + 2]
         if follows == "(":
             return self._parenthesis(raw, position, quoted=quoted)
         if follows == "{":
             end = prepass.end_of_parameter(raw, position + 2, quoted=quoted)
             content = raw[position + 2 : end - 1]
-            self._value(parameters.expand(content, self.state, self._operand(quoted)), quoted=quoted, whole=_whole(content))
+            self._value(
+                parameters.expand(content, self.state, self._operand(quoted)), quoted=quoted, whole=_whole(content)
+            )
             return end
         if follows == "[":
             end = raw.find("]", position)
             self._arithmetic(raw[position + 2 : end])
             return end + 1
         if follows == "'" and not quoted:
-            end = prepass.end_of_ansi(raw, position + 2)
+            end = quoting.end_of_ansi(raw, position + 2)
             self._keep(ansi(raw[position + 2 : end - 1]))
             return end
         if follows == '"' and not quoted:
@@ -252,7 +259,7 @@ class _Scan:
             self._split(str(value))
 
     def _elements(self, values: list[str], *, quoted: bool, joined: bool) -> None:
-        if joined and quoted or not self.splits:
+        if (joined and quoted) or not self.splits:
             self._keep(" ".join(values))
             return
         for index, one in enumerate(values):

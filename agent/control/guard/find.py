@@ -9,9 +9,9 @@ from agent.control.guard.marks import STAR, UNKNOWN, literal
 
 _SELECTS = frozenset(
     (
-        "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-ilname", "-newer", "-anewer", "-cnewer",
-        "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-size", "-user", "-group", "-uid", "-gid", "-perm", "-inum", "-links",
-        "-samefile", "-used", "-context", "-fstype",
+        "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-ilname", "-newer",
+        "-anewer", "-cnewer", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-size", "-user", "-group",
+        "-uid", "-gid", "-perm", "-inum", "-links", "-samefile", "-used", "-context", "-fstype",
     )
 )  # fmt: skip
 _SELECTS_ALONE = frozenset(("-empty", "-nouser", "-nogroup", "-executable", "-false", "-prune"))
@@ -72,7 +72,14 @@ def read(command: Command) -> Search:
             negated = True
             continue
         if word in _RUNS:
-            end = next((at for at in range(index, len(words)) if words[at] == ";" or (words[at] == "+" and words[at - 1] == "{}")), len(words))
+            end = next(
+                (
+                    at
+                    for at in range(index, len(words))
+                    if words[at] == ";" or (words[at] == "+" and words[at - 1] == "{}")
+                ),
+                len(words),
+            )
             search.runs.append(words[index:end])
             index = end + 1
         elif word in _WRITES:

@@ -5,26 +5,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import paths, sql
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
+from agent.control.guard.expressions import Expression
+from agent.control.guard.listings import names_gateway
 from agent.control.guard.marks import GATEWAY, literal
-from agent.control.guard.streams import names_gateway
 from agent.control.guard.verdict import Assumptions
 
 _STOPS = frozenset(
-    ("stop", "restart", "try-restart", "condrestart", "reload-or-restart", "try-reload-or-restart", "kill", "freeze", "force-restart", "force-reload", "pause", "rm", "delete", "down", "shutdown", "terminate", "isolate")
+    (
+        "stop",
+        "restart",
+        "try-restart",
+        "condrestart",
+        "reload-or-restart",
+        "try-reload-or-restart",
+        "kill",
+        "freeze",
+        "force-restart",
+        "force-reload",
+        "pause",
+        "rm",
+        "delete",
+        "down",
+        "shutdown",
+        "terminate",
+        "isolate",
+    )
 )
-_CLI_STOPS = frozenset(("stop", "restart", "kill", "shutdown", "quit", "halt", "uninstall", "down", "pause", "suspend", "terminate"))
+_CLI_STOPS = frozenset(
+    ("stop", "restart", "kill", "shutdown", "quit", "halt", "uninstall", "down", "pause", "suspend", "terminate")
+)
 _WEAK = Expression(
     r"\bmode[\"']?\]?\s*[:=]+>?\s*[\"']?(?:off|never|auto|none|disabled?|yolo|false|bypass|allow)\b"
-    r"|\b(?:enabled?|required?|ask|confirm|audit|guard|approvals?|sandbox|hardline)[\"']?\]?\s*[:=]+>?\s*[\"']?(?:false|no|off|0|never|none|disabled?)\b"
-    r"|\bi_understand[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1)\b|[\"'\[\s:,]\*[\"'\]\s,}]|^\*$|\ballow_?all\b|\byolo\b|\bterminal[\"']?\s*[:=]+>?\s*[\"']?(?:on|unguarded|allow|off)\b"
+    r"|\b(?:enabled?|required?|ask|confirm|audit|guard|approvals?|sandbox|hardline"
+    r")[\"']?\]?\s*[:=]+>?\s*[\"']?(?:false|no|off|0|never|none|disabled?)\b"
+    r"|\bi_understand[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1)\b|[\"'\[\s:,]\*[\"'\]\s,}]|^\*$|\ballow_?all\b"
+    r"|\byolo\b|\bterminal[\"']?\s*[:=]+>?\s*[\"']?(?:on|unguarded|allow|off)\b"
     r"|\bauto_?approve[\"']?\]?\s*[:=]+>?\s*[\"']?(?:true|yes|on|1|all)\b|\bskip_?(?:approval|confirm)\w*",
     re.IGNORECASE | re.MULTILINE,
 )
-_WEAK_VALUE = Expression(r"^[\"'\[]*(?:off|false|no|0|never|none|null|disabled?|auto|yolo|bypass|allow|\*|)[\"'\]]*$", re.IGNORECASE)
+_WEAK_VALUE = Expression(
+    r"^[\"'\[]*(?:off|false|no|0|never|none|null|disabled?|auto|yolo|bypass|allow|\*|)[\"'\]]*$", re.IGNORECASE
+)
 _GUARDED_KEY = Expression(r"^(?:audit|approvals?|guard|policy|sandbox|security|hardline)\b", re.IGNORECASE)
 _SED_NEW = Expression(r"s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1", re.DOTALL)
 _SED_TEXT = Expression(r"(?:^|[;\d$/])\s*[aic]\\?\s*(.+)", re.DOTALL)
@@ -34,7 +58,9 @@ def is_unit(word: str, assume: Assumptions) -> bool:
     """Whether a word names the gateway's unit, container or program."""
     name = assume.gateway_name
     word = literal(word).lower()
-    return word in (name, f"{name}.service", f"{name}.socket", f"{name}.scope", f"/{name}") or bool(re.fullmatch(rf"{re.escape(name)}@[\w-]*(?:\.service)?", word))
+    return word in (name, f"{name}.service", f"{name}.socket", f"{name}.scope", f"/{name}") or bool(
+        re.fullmatch(rf"{re.escape(name)}@[\w-]*(?:\.service)?", word)
+    )
 
 
 def pattern_names_it(command: Command) -> bool:
@@ -60,7 +86,7 @@ def hits(command: Command, effects: list[Effect]) -> Iterator[str]:
     yield from of_effects(command, effects)
 
 
-def _stops(command: Command) -> bool:
+def _stops(command: Command) -> bool:  # noqa: PLR0911 - one way out a case
     assume = command.state.assume
     words = command.operands
     name = command.name
@@ -74,14 +100,43 @@ def _stops(command: Command) -> bool:
         if command.argv[0].startswith("/etc/init.d/"):
             return is_unit(name, assume) and bool(set(words) & _STOPS)
         return len(words) > 1 and is_unit(words[0], assume) and words[1] in _STOPS
-    if name in ("supervisorctl", "pm2", "docker", "podman", "nerdctl", "sv", "launchctl", "monit", "initctl", "svc", "s6-svc", "forever", "lxc", "incus", "docker-compose", "podman-compose", "brew", "circusctl"):
-        verbs = set(words[:3]) & (_STOPS | {"unload", "bootout", "remove", "exit", "stopall", "kickstart", "unmonitor", "rmi-x"})
-        return bool(verbs) and any(is_unit(one, assume) or one.endswith(f".{assume.gateway_name}") for one in words[1:]) and not command.inert
+    if name in (
+        "supervisorctl",
+        "pm2",
+        "docker",
+        "podman",
+        "nerdctl",
+        "sv",
+        "launchctl",
+        "monit",
+        "initctl",
+        "svc",
+        "s6-svc",
+        "forever",
+        "lxc",
+        "incus",
+        "docker-compose",
+        "podman-compose",
+        "brew",
+        "circusctl",
+    ):
+        verbs = set(words[:3]) & (
+            _STOPS | {"unload", "bootout", "remove", "exit", "stopall", "kickstart", "unmonitor", "rmi-x"}
+        )
+        return (
+            bool(verbs)
+            and any(is_unit(one, assume) or one.endswith(f".{assume.gateway_name}") for one in words[1:])
+            and not command.inert
+        )
     if name == "start-stop-daemon" and command.has("-K", "--stop"):
         given = (command.value("-n", "--name"), command.value("-x", "--exec"), command.value("-p", "--pidfile"))
         return any(one and (is_unit(one.rsplit("/", 1)[-1], assume) or one == assume.gateway_pid_file) for one in given)
     if name == "fuser" and command.has("-k", "--kill"):
-        return any(paths.below(command.state.resolve(one), assume.gateway_home) or command.state.resolve(one) == assume.gateway_pid_file for one in words)
+        return any(
+            paths.below(command.state.resolve(one), assume.gateway_home)
+            or command.state.resolve(one) == assume.gateway_pid_file
+            for one in words
+        )
     if name == "tmux" and words[:1] and words[0] in ("kill-session", "kill-window"):
         return assume.gateway_name in command.argv
     return name == "screen" and "quit" in command.argv and assume.gateway_name in command.argv
@@ -92,7 +147,9 @@ def _cli(command: Command) -> Iterator[str]:
     if not words:
         return
     verb = words[0]
-    if verb in _CLI_STOPS or (verb in ("service", "daemon", "gateway") and set(words[1:2]) & (_CLI_STOPS | {"disable"})):
+    if verb in _CLI_STOPS or (
+        verb in ("service", "daemon", "gateway") and set(words[1:2]) & (_CLI_STOPS | {"disable"})
+    ):
         yield "gateway.stop"
     elif verb in ("config", "set") and set(words[1:2]) & {"set", "unset", "delete", "reset", "add"}:
         key = words[2] if len(words) > 2 else ""
@@ -105,11 +162,37 @@ def _cli(command: Command) -> Iterator[str]:
             yield "gateway.policy"
         else:
             yield "gateway.cli"
-    elif verb == "audit" and set(words[1:2]) & {"disable", "clear", "delete", "purge", "off", "truncate", "reset", "prune", "rotate"}:
+    elif verb == "audit" and set(words[1:2]) & {
+        "disable",
+        "clear",
+        "delete",
+        "purge",
+        "off",
+        "truncate",
+        "reset",
+        "prune",
+        "rotate",
+    }:
         yield "gateway.audit"
-    elif (verb in ("approvals", "approval", "approve", "grants", "access", "allow", "policy", "guard", "yolo") and not set(words[1:2]) & {"list", "show", "revoke", "test", "check", "explain", "get", "status", "pending"}):
-        yield "gateway.policy" if set(words[1:]) & {"off", "disable", "disabled", "never", "all", "*", "none"} or verb == "yolo" else "gateway.cli"
-    elif verb in ("undo", "jobs", "access", "deliveries", "takeover", "update", "upgrade", "install") and set(words[1:2]) - {"list", "show"}:
+    elif verb in (
+        "approvals",
+        "approval",
+        "approve",
+        "grants",
+        "access",
+        "allow",
+        "policy",
+        "guard",
+        "yolo",
+    ) and not set(words[1:2]) & {"list", "show", "revoke", "test", "check", "explain", "get", "status", "pending"}:
+        yield (
+            "gateway.policy"
+            if set(words[1:]) & {"off", "disable", "disabled", "never", "all", "*", "none"} or verb == "yolo"
+            else "gateway.cli"
+        )
+    elif verb in ("undo", "jobs", "access", "deliveries", "takeover", "update", "upgrade", "install") and set(
+        words[1:2]
+    ) - {"list", "show"}:
         yield "gateway.cli"
 
 
@@ -122,22 +205,35 @@ def of_effects(command: Command, effects: list[Effect]) -> Iterator[str]:
         place = paths.place(effect.path, assume)
         if not place.gateway and not _above(effect, assume):
             continue
-        if place.audit:
-            yield "gateway.audit"
-        elif effect.kind in (DELETE, MOVE) and _takes_audit(effect, assume):
-            yield "gateway.audit"
-        elif effect.kind == MODE and effect.recursive and _takes_audit(effect, assume):
+        if (
+            place.audit
+            or (effect.kind in (DELETE, MOVE) and _takes_audit(effect, assume))
+            or (effect.kind == MODE and effect.recursive and _takes_audit(effect, assume))
+        ):
             yield "gateway.audit"
         elif place.policy and effect.kind == WRITE and _weakens(command):
             yield "gateway.policy"
-    if command.name in sql.CLIENTS and any(paths.place(command.state.resolve(one), assume).audit for one in command.operands[:2] if "/" in one or one.endswith(".db")):
+    if command.name in sql.CLIENTS and any(
+        paths.place(command.state.resolve(one), assume).audit
+        for one in command.operands[:2]
+        if "/" in one or one.endswith(".db")
+    ):
         text = sql.given_to(command) or ""
-        if re.search(r"\b(?:delete|update|drop|truncate|alter|insert|replace|vacuum|create|attach|pragma\s+\w+\s*=|detach|reindex)\b", text, re.IGNORECASE):
+        if re.search(
+            r"\b(?:delete|update|drop|truncate|alter|insert|replace|vacuum|create|attach|pragma\s+\w+\s*=|detach"
+            r"|reindex)\b",
+            text,
+            re.IGNORECASE,
+        ):
             yield "gateway.audit"
 
 
 def _above(effect: Effect, assume: Assumptions) -> bool:
-    return effect.kind in (DELETE, MOVE) and (effect.recursive or effect.kind == MOVE) and paths.covers(effect.path, assume.gateway_home)
+    return (
+        effect.kind in (DELETE, MOVE)
+        and (effect.recursive or effect.kind == MOVE)
+        and paths.covers(effect.path, assume.gateway_home)
+    )
 
 
 def _takes_audit(effect: Effect, assume: Assumptions) -> bool:
@@ -154,7 +250,10 @@ def _may_be(path: str, target: str) -> bool:
         return paths.covers(path, target)
     if not paths.below(target, base):
         return False
-    return re.fullmatch(re.escape(literal(name)).replace(r"\*", ".*").replace(r"\?", "."), target.rsplit("/", 1)[-1]) is not None
+    return (
+        re.fullmatch(re.escape(literal(name)).replace(r"\*", ".*").replace(r"\?", "."), target.rsplit("/", 1)[-1])
+        is not None
+    )
 
 
 def _weakens(command: Command) -> bool:

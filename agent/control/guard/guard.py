@@ -41,6 +41,8 @@ class Guard:
                 self._cache.move_to_end(command)
                 return known
         judgement = self._judge(command)
+        if len(command) > MAX_LENGTH:
+            return judgement
         with self._lock:
             self._cache[command] = judgement
             if len(self._cache) > CACHED:
@@ -51,31 +53,37 @@ class Guard:
         try:
             reading = normalise.read(command)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the command must ask
-            return _of({("", ""): self._unreadable(command, type(error).__name__)}, ())
+            return _of({("", "", ""): self._unreadable(command, type(error).__name__)}, ())
         findings, scripts = self._read(reading.text)
         if reading.folded is not None:
             folded, _ = self._read(reading.folded)
             findings = {**folded, **findings}
         if reading.hidden:
-            hidden = self._fact("unreadable.hidden", command, f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.")
-            findings = {**findings, ("hidden", ""): hidden}
+            hidden = self._fact(
+                "unreadable.hidden",
+                command,
+                f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.",
+            )
+            findings = {**findings, ("hidden", "", ""): hidden}
         return _of(findings, scripts)
 
-    def _read(self, text: str) -> tuple[dict[tuple[str, ...], Finding], tuple[str, ...]]:
+    def _read(self, text: str) -> tuple[dict[tuple[str, str, str], Finding], tuple[str, ...]]:
         """Findings and scripts of one form of the text."""
         if len(text) > MAX_LENGTH:
-            return {("long", ""): self._unreadable(text, "it is too long to be read")}, ()
+            return {("long", "", ""): self._unreadable(text, "it is too long to be read")}, ()
         judge = Judge(self.assume)
         evaluator = Evaluator(judge)
-        findings: dict[tuple[str, ...], Finding] = {}
+        findings: dict[tuple[str, str, str], Finding] = {}
         try:
             evaluator.run(text, State.initial(self.assume))
         except (Unreadable, OverLimit) as error:
-            findings[("unreadable", "")] = self._unreadable(text, str(error))
+            findings["unreadable", "", ""] = self._unreadable(text, str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours must ask, never let through
-            findings[("unreadable", "")] = self._unreadable(text, f"the guard failed on it ({type(error).__name__})")
-        findings.update(judge.findings)
-        return findings, tuple(evaluator.scripts)
+            findings["unreadable", "", ""] = self._unreadable(text, f"the guard failed on it ({type(error).__name__})")
+        for finding in list(judge.findings.values()):
+            if finding.rule == "unreadable.syntax" and net.hit(finding.resolved, self.assume):
+                findings["unreadable", "", ""] = self._unreadable(finding.resolved, "a part of it is no shell text")
+        return {**findings, **judge.findings}, tuple(evaluator.scripts)
 
     def _unreadable(self, text: str, why: str) -> Finding:
         """What cannot be read asks; where the net finds a hardline subject, it is refused."""
@@ -83,19 +91,40 @@ class Guard:
         if caught is not None:
             rule, part = caught
             reason = facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule]
-            return Finding(reason.id, reason.cls, reason.category, Verdict.REFUSE, reason.reason, part, alternative=reason.alternative, grantable=False)
+            return Finding(
+                reason.id,
+                reason.cls,
+                reason.category,
+                Verdict.REFUSE,
+                reason.reason,
+                part,
+                alternative=reason.alternative,
+                grantable=False,
+            )
         named = patterns.named_by(text[:MAX_LENGTH])
         if named is not None:
-            return self._fact("unreadable.syntax", text, f"This command cannot be read ({why}), and it looks like {named.description}.", named.category)
+            return self._fact(
+                "unreadable.syntax",
+                text,
+                f"This command cannot be read ({why}), and it looks like {named.description}.",
+                named.category,
+            )
         return self._fact("unreadable.syntax", text, f"This command cannot be read: {why}.")
 
     def _fact(self, name: str, text: str, reason: str, category: str = "") -> Finding:
         fact = facts.BY_NAME[name]
-        return Finding(fact.id, fact.cls, category or fact.category, fact.verdict, reason, text[:400], alternative=fact.alternative, grantable=False)
+        return Finding(
+            fact.id,
+            fact.cls,
+            category or fact.category,
+            fact.verdict,
+            reason,
+            text[:400],
+            alternative=fact.alternative,
+            grantable=False,
+        )
 
 
-def _of(findings: dict[tuple[str, ...], Finding], scripts: tuple[str, ...]) -> Judgement:
+def _of(findings: dict[tuple[str, str, str], Finding], scripts: tuple[str, ...]) -> Judgement:
     ordered = sorted(findings.values(), key=lambda finding: -finding.verdict)
     return Judgement(ordered[0].verdict if ordered else Verdict.SAFE, tuple(ordered), scripts)
-
-

@@ -5,20 +5,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import gateway, paths
 from agent.control.guard.command import Command
 from agent.control.guard.effects import DELETE, MODE, MOVE, WRITE, Effect
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import EVERYONE, GATEWAY, has_gap, literal
 
 #: What is found: the id of a rule.
 Hits = Iterator[str]
 
-_POWER_TARGETS = Expression(r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z")
-_POWER_VERBS = frozenset(
-    ("poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate", "sleep", "rescue", "emergency", "soft-reboot")
+_POWER_TARGETS = Expression(
+    r"(?:poweroff|reboot|halt|kexec|rescue|emergency|shutdown|suspend|hibernate|hybrid-sleep|suspend-then-hibernate"
+    r"|sleep|runlevel[016]|soft-reboot|ctrl-alt-del)(?:\.target)?\Z"
 )
-_BUS = Expression(r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)", re.DOTALL)
+_POWER_VERBS = frozenset(
+    (
+        "poweroff",
+        "reboot",
+        "halt",
+        "kexec",
+        "suspend",
+        "hibernate",
+        "hybrid-sleep",
+        "suspend-then-hibernate",
+        "sleep",
+        "rescue",
+        "emergency",
+        "soft-reboot",
+    )
+)
+_BUS = Expression(
+    r"login1\S*[\s.]+.*\b(?:PowerOff|Reboot|Halt|Suspend|Hibernate|HybridSleep|SuspendThenHibernate|Sleep)\b"
+    r"|systemd1\S*\.(?:PowerOff|Reboot|Halt|KExec)|ConsoleKit\S*\.(?:Stop|Restart)|UPower\S*\.(?:Suspend|Hibernate)"
+    r"|ksmserver|requestShutdown|SessionManager\S*\.(?:Shutdown|Reboot|RequestShutdown|RequestReboot)",
+    re.DOTALL,
+)
 _SYSRQ = Expression(r"/proc/sysrq-trigger\Z|/sys/power/(?:state|disk|mem_sleep|wakeup_count)\Z")
 _SIGNAL_NAMES = {"0": 0, "EXIT": 0}
 
@@ -39,12 +60,16 @@ def _of_effect(effect: Effect, command: Command) -> Hits:
     path = effect.path
     if not path.startswith("/"):
         return
-    if effect.kind in (DELETE, MOVE) and (effect.recursive or effect.kind == MOVE) and paths.is_whole(path, assume, relative=effect.relative):
+    if (
+        effect.kind in (DELETE, MOVE)
+        and (effect.recursive or effect.kind == MOVE)
+        and paths.is_whole(path, assume, relative=effect.relative)
+    ):
         if effect.kind == DELETE:
             yield "hardline.delete"
-    elif effect.kind == MODE and effect.recursive and paths.is_whole(path, assume, relative=effect.relative):
-        yield "hardline.rights"
-    elif effect.kind == MODE and command.where.fed and paths.is_whole(path, assume):
+    elif (effect.kind == MODE and effect.recursive and paths.is_whole(path, assume, relative=effect.relative)) or (
+        effect.kind == MODE and command.where.fed and paths.is_whole(path, assume)
+    ):
         yield "hardline.rights"
     if effect.kind in (WRITE, DELETE, MOVE) and paths.is_disk(path) and command.name not in ("touch", "mkdir", "ln"):
         yield "hardline.disk"
@@ -73,9 +98,10 @@ def _init(command: Command) -> Hits:
 
 def _systemctl(command: Command) -> Hits:
     verb, rest = (command.operands[0].lower() if command.operands else ""), command.operands[1:]
-    if verb in _POWER_VERBS:
-        yield "hardline.power"
-    elif verb in ("isolate", "start", "restart", "set-default", "enable", "reload-or-restart") and any(_POWER_TARGETS.match(one) and ("." in one or verb in ("isolate", "set-default")) for one in rest):
+    if verb in _POWER_VERBS or (
+        verb in ("isolate", "start", "restart", "set-default", "enable", "reload-or-restart")
+        and any(_POWER_TARGETS.match(one) and ("." in one or verb in ("isolate", "set-default")) for one in rest)
+    ):
         yield "hardline.power"
 
 
@@ -118,7 +144,44 @@ def _on_disk(command: Command) -> bool:
 
 def _partition(command: Command) -> Hits:
     """Partition tools: everything on a disk but listing."""
-    if command.has("-l", "--list", "-d", "--dump", "-p", "--print", "-L", "-v", "--verify", "-i", "--info", "-F", "--list-free", "-J", "--json", "-s", "--getsz", "-g", "-x", "-E", "-D") and not command.has("-Z", "--zap-all", "-z", "--zap", "-o", "--clear", "-n", "--new", "-G", "--randomize-guids", "-t", "--typecode", "-c", "--delete"):
+    if command.has(
+        "-l",
+        "--list",
+        "-d",
+        "--dump",
+        "-p",
+        "--print",
+        "-L",
+        "-v",
+        "--verify",
+        "-i",
+        "--info",
+        "-F",
+        "--list-free",
+        "-J",
+        "--json",
+        "-s",
+        "--getsz",
+        "-g",
+        "-x",
+        "-E",
+        "-D",
+    ) and not command.has(
+        "-Z",
+        "--zap-all",
+        "-z",
+        "--zap",
+        "-o",
+        "--clear",
+        "-n",
+        "--new",
+        "-G",
+        "--randomize-guids",
+        "-t",
+        "--typecode",
+        "-c",
+        "--delete",
+    ):
         return
     if command.name in ("fdisk", "cfdisk", "gdisk") and not command.piped and not command.has("-w", "--wipe", "-W"):
         return
@@ -126,18 +189,42 @@ def _partition(command: Command) -> Hits:
         yield "hardline.disk"
 
 
-_PARTED_CHANGES = frozenset(("mklabel", "mktable", "mkpart", "mkpartfs", "mkfs", "rm", "resizepart", "resize", "set", "name", "rescue", "toggle", "disk_set", "disk_toggle", "move", "cp", "type"))
+_PARTED_CHANGES = frozenset(
+    (
+        "mklabel",
+        "mktable",
+        "mkpart",
+        "mkpartfs",
+        "mkfs",
+        "rm",
+        "resizepart",
+        "resize",
+        "set",
+        "name",
+        "rescue",
+        "toggle",
+        "disk_set",
+        "disk_toggle",
+        "move",
+        "cp",
+        "type",
+    )
+)
 
 
 def _parted(command: Command) -> Hits:
-    if _on_disk(command) and (_PARTED_CHANGES & set(command.operands) or (command.piped and command.stdin.text is not None)):
+    if _on_disk(command) and (
+        _PARTED_CHANGES & set(command.operands) or (command.piped and command.stdin.text is not None)
+    ):
         yield "hardline.disk"
 
 
 def _disk_tool(*needs: str) -> Callable[[Command], Hits]:
     def check(command: Command) -> Hits:
         words = set(command.argv[1:])
-        if _on_disk(command) and (not needs or words & set(needs) or command.has(*(one for one in needs if one.startswith("-")))):
+        if _on_disk(command) and (
+            not needs or words & set(needs) or command.has(*(one for one in needs if one.startswith("-")))
+        ):
             yield "hardline.disk"
 
     return check
@@ -145,9 +232,9 @@ def _disk_tool(*needs: str) -> Callable[[Command], Hits]:
 
 def _diskutil(command: Command) -> Hits:
     verb = command.operands[0].lower() if command.operands else ""
-    if verb.startswith(("erase", "partition", "zero", "secureerase", "reformat", "random", "split", "merge", "resize")) and any(
-        re.search(r"(?:^|/dev/r?)disk\d", one) for one in command.operands
-    ):
+    if verb.startswith(
+        ("erase", "partition", "zero", "secureerase", "reformat", "random", "split", "merge", "resize")
+    ) and any(re.search(r"(?:^|/dev/r?)disk\d", one) for one in command.operands):
         yield "hardline.disk"
 
 
@@ -162,7 +249,12 @@ def kill_arguments(command: Command) -> tuple[str, list[str]]:
         signal, words = words[1], words[2:]
     elif words and words[0].startswith("--signal="):
         signal, words = words[0].split("=", 1)[1], words[1:]
-    elif words and words[0].startswith("-") and words[0] not in ("--", "-l", "-L", "--list", "--table", "--help", "--version") and len(words) > 1:
+    elif (
+        words
+        and words[0].startswith("-")
+        and words[0] not in ("--", "-l", "-L", "--list", "--table", "--help", "--version")
+        and len(words) > 1
+    ):
         match = re.match(r"-s?n?([A-Za-z][\w+-]*|\d+)\Z", words[0])
         if match:
             signal, words = match[1], words[1:]
@@ -197,7 +289,9 @@ def _everyone(command: Command) -> bool:
     if command.name == "killall":
         if user in users and not patterns:
             return True
-        return (command.has("-r", "--regexp") and covers_all) or any(one in ("init", "systemd", "launchd") for one in patterns)
+        return (command.has("-r", "--regexp") and covers_all) or any(
+            one in ("init", "systemd", "launchd") for one in patterns
+        )
     if command.has("-v", "--inverse"):
         return True
     if users and user not in users and not any(has_gap(one) for one in users):
@@ -261,7 +355,10 @@ _PROGRAMS: dict[str, Callable[[Command], Hits]] = {
     "restart-computer": _always_power,
     "stop-computer": _always_power,
     "pmset": _by_words(r"\b(?:sleepnow|shutdownnow|restart)\b|\bschedule\b.*\b(?:shutdown|poweron|restart|sleep)\b"),
-    "osascript": _by_words(r"\b(?:to\s+)?(?:shut\s*down|restart|sleep)\b(?=[^\w]*$)|System Events.*\b(?:shut\s*down|restart|sleep|log out)\b"),
+    "osascript": _by_words(
+        r"\b(?:to\s+)?(?:shut\s*down|restart|sleep)\b(?=[^\w]*$)|System Events.*\b(?:shut\s*down|restart|sleep|log "
+        r"out)\b"
+    ),
     "gnome-session-quit": _by_words(r"--power-off|--reboot"),
     "xfce4-session-logout": _by_words(r"--halt|--reboot|--suspend|--hibernate|-[hrs]\b"),
     "ipmitool": _by_words(r"\b(?:chassis\s+)?power\s+(?:off|cycle|reset|soft)\b"),
@@ -279,7 +376,16 @@ _PROGRAMS: dict[str, Callable[[Command], Hits]] = {
     "sgdisk": _partition,
     "sfdisk": _partition,
     "parted": _parted,
-    "hdparm": _disk_tool("--security-erase", "--security-erase-enhanced", "--trim-sector-ranges", "--write-sector", "--make-bad-sector", "--sanitize-block-erase", "--sanitize-crypto-scramble", "--sanitize-overwrite-passes"),
+    "hdparm": _disk_tool(
+        "--security-erase",
+        "--security-erase-enhanced",
+        "--trim-sector-ranges",
+        "--write-sector",
+        "--make-bad-sector",
+        "--sanitize-block-erase",
+        "--sanitize-crypto-scramble",
+        "--sanitize-overwrite-passes",
+    ),
     "nvme": _disk_tool("format", "sanitize", "write", "write-zeroes", "delete-ns", "create-ns", "dsm"),
     "badblocks": _disk_tool("-w"),
     "cryptsetup": _disk_tool("luksFormat", "luksErase", "erase", "reencrypt", "format"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import code, unwrap
+from agent.control.guard import code, shells
 from agent.control.guard.command import Command
+from agent.control.guard.contents import file_content
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import EMPTY, Stream, visible
-from agent.control.guard.streams import file_content
 
 if TYPE_CHECKING:
     from agent.control.guard.evaluate import Evaluator
@@ -23,7 +22,9 @@ def _remote(command: Command) -> Command:
     home = state.lookup("HOME")
     state.cwd = home if isinstance(home, str) else state.cwd
     state.functions, state.aliases = {}, {}
-    return Command(command.argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, where=command.where)
+    return Command(
+        command.argv, state, segment=command.segment, stdin=command.stdin, piped=command.piped, where=command.where
+    )
 
 
 def ssh(command: Command, evaluator: Evaluator) -> Stream | None:
@@ -37,9 +38,9 @@ def ssh(command: Command, evaluator: Evaluator) -> Stream | None:
         words = words[1:]
     remote = _remote(command)
     if words:
-        return unwrap.run_text(" ".join(words), remote, evaluator, where)
+        return shells.run_text(" ".join(words), remote, evaluator, where)
     if command.piped and not command.has("-N", "-T", "-G", "-V"):
-        return unwrap.run_stream(command.stdin, remote, evaluator, where)
+        return shells.run_stream(command.stdin, remote, evaluator, where)
     return None
 
 
@@ -55,10 +56,24 @@ def tmux(command: Command, evaluator: Evaluator) -> Stream | None:
         words = words[2:] if takes else words[1:]
     if verb in ("send-keys", "send"):
         typed = [one for one in words if one not in ("Enter", "C-m", "KPEnter", "C-c", "Escape")]
-        return unwrap.run_text(" ".join(typed), command, evaluator) if typed else EMPTY
-    if verb in ("new", "new-session", "neww", "new-window", "splitw", "split-window", "respawn-pane", "run", "run-shell", "if-shell", "pipe-pane", "popup", "display-popup"):
+        return shells.run_text(" ".join(typed), command, evaluator) if typed else EMPTY
+    if verb in (
+        "new",
+        "new-session",
+        "neww",
+        "new-window",
+        "splitw",
+        "split-window",
+        "respawn-pane",
+        "run",
+        "run-shell",
+        "if-shell",
+        "pipe-pane",
+        "popup",
+        "display-popup",
+    ):
         if len(words) == 1:
-            return unwrap.run_text(words[0], command, evaluator)
+            return shells.run_text(words[0], command, evaluator)
         return evaluator.argv(words, command) if words else EMPTY
     return None
 
@@ -69,28 +84,32 @@ def screen(command: Command, evaluator: Evaluator) -> Stream | None:
     if command.has("-X"):
         if "stuff" in command.argv:
             typed = command.argv[command.argv.index("stuff") + 1 :]
-            return unwrap.run_text(" ".join(typed).replace("^M", "").replace("\\n", ""), command, evaluator)
+            return shells.run_text(" ".join(typed).replace("^M", "").replace("\\n", ""), command, evaluator)
         return None
     return evaluator.argv(words, command) if words else None
 
 
 def git(command: Command, evaluator: Evaluator) -> Stream | None:
-    """Commands inside git's own: ``rebase --exec``, ``bisect run``, ``submodule foreach``, aliases from the command line."""
+    """Commands inside git's own: ``rebase --exec``, ``bisect run``, ``submodule foreach``, aliases with ``-c``."""
     code.option_payloads(command, evaluator)
     verb = command.operands[0] if command.operands else ""
     rest = command.operands[1:]
     for text in command.values("-c"):
         name, _, value = text.partition("=")
         if name.lower().startswith("alias.") and value.startswith("!"):
-            unwrap.run_text(value[1:], command, evaluator)
+            shells.run_text(value[1:], command, evaluator)
     if verb == "rebase":
         for text in command.values("-x", "--exec"):
-            unwrap.run_text(text, command, evaluator)
+            shells.run_text(text, command, evaluator)
     elif verb == "bisect" and rest[:1] == ["run"]:
         evaluator.argv(command.argv[command.argv.index("run") + 1 :], command)
     elif verb == "submodule" and rest[:1] == ["foreach"]:
-        words = [one for one in command.argv[command.argv.index("foreach") + 1 :] if one not in ("--recursive", "--quiet", "-q")]
-        unwrap.run_text(" ".join(words), command, evaluator)
+        words = [
+            one
+            for one in command.argv[command.argv.index("foreach") + 1 :]
+            if one not in ("--recursive", "--quiet", "-q")
+        ]
+        shells.run_text(" ".join(words), command, evaluator)
     return None
 
 
@@ -99,23 +118,29 @@ def make(command: Command, evaluator: Evaluator) -> Stream | None:
     if command.inert:
         return None
     for file in command.values("-f", "--file", "--makefile"):
-        source = command.stdin if file in ("-", "/dev/stdin") else file_content(command.state.resolve(file), command.state)
+        source = (
+            command.stdin if file in ("-", "/dev/stdin") else file_content(command.state.resolve(file), command.state)
+        )
         if source.text:
             for line in source.text.splitlines():
                 if line.startswith("\t") or ";" in line:
-                    unwrap.run_text(line.split(";", 1)[-1].lstrip("\t@-+ "), command, evaluator)
+                    shells.run_text(line.split(";", 1)[-1].lstrip("\t@-+ "), command, evaluator)
     for text in command.values("--eval"):
-        unwrap.run_text(text.split(";", 1)[-1], command, evaluator)
+        shells.run_text(text.split(";", 1)[-1], command, evaluator)
     return None
 
 
 def ansible(command: Command, evaluator: Evaluator) -> Stream | None:
     """Shell text given to ansible's shell and command modules."""
-    if command.name == "ansible" and not command.inert and command.value("-m", "--module-name") in (None, "shell", "command", "raw"):
+    if (
+        command.name == "ansible"
+        and not command.inert
+        and command.value("-m", "--module-name") in (None, "shell", "command", "raw")
+    ):
         text = command.value("-a", "--args")
         if text:
             host = command.operands[0] if command.operands else "all"
-            unwrap.run_text(text, _remote(command), evaluator, command.where.at(f"ansible {visible(host)}"))
+            shells.run_text(text, _remote(command), evaluator, command.where.at(f"ansible {visible(host)}"))
     return None
 
 
@@ -125,5 +150,5 @@ def crontab(command: Command, evaluator: Evaluator) -> Stream | None:
         for line in command.stdin.text.splitlines():
             match = _CRON_LINE.match(line)
             if match and not line.lstrip().startswith("#"):
-                unwrap.run_text(match[1], command, evaluator)
+                shells.run_text(match[1], command, evaluator)
     return None

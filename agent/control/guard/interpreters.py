@@ -6,9 +6,9 @@ import functools
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import code, unwrap
+from agent.control.guard import code, shells
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import DECODED, EMPTY, FETCHED, NOTHING_KNOWN, REMOTE, Stream
 
 if TYPE_CHECKING:
@@ -41,10 +41,25 @@ LANGUAGES: dict[str, Language] = {
     "python": Language("c", values="WXQ", checks=("-V", "--version", "-h", "--help"), module="m"),
     "perl": Language("eE", values="IMmFxC", checks=("-v", "-V", "-c", "--help", "-h")),
     "ruby": Language("e", values="IrEFC", value_long=("--encoding",), checks=("-v", "-c", "--version", "--help")),
-    "node": Language("ep", ("--eval", "--print"), "rC", ("--require", "--import", "--loader", "--env-file", "--conditions"), ("-v", "-c", "--check", "--version", "-h", "--help")),
+    "node": Language(
+        "ep",
+        ("--eval", "--print"),
+        "rC",
+        ("--require", "--import", "--loader", "--env-file", "--conditions"),
+        ("-v", "-c", "--check", "--version", "-h", "--help"),
+    ),
     "bun": Language("ep", ("--eval", "--print"), "", (), ("-v", "--version", "--help"), verbs=("run", "x")),
-    "deno": Language("", ("eval",), "cL", ("--config", "--import-map", "--log-level"), ("-V", "--version", "--help", "-h"), verbs=("run",)),
-    "php": Language("rBRE", ("--run",), "cdzft", (), ("-v", "-l", "-i", "-m", "--version", "--help", "-h", "--syntax-check")),
+    "deno": Language(
+        "",
+        ("eval",),
+        "cL",
+        ("--config", "--import-map", "--log-level"),
+        ("-V", "--version", "--help", "-h"),
+        verbs=("run",),
+    ),
+    "php": Language(
+        "rBRE", ("--run",), "cdzft", (), ("-v", "-l", "-i", "-m", "--version", "--help", "-h", "--syntax-check")
+    ),
     "lua": Language("e", values="l", checks=("-v",)),
     "rscript": Language("e", checks=("--version", "--help")),
     "r": Language("e", ("-e",), "f", ("--file",), ("--version", "--help")),
@@ -55,7 +70,13 @@ LANGUAGES: dict[str, Language] = {
     "erl": Language("", ("-eval",), "", ("-pa", "-sname"), ()),
     "groovy": Language("e", values="c", checks=("-v", "--version")),
     "scala": Language("e", ("-e",), "", (), ("-version", "--version")),
-    "powershell": Language("c", ("-command", "-encodedcommand", "-ec", "-enc", "-e", "--command"), "", ("-executionpolicy", "-ep", "-version", "-windowstyle", "-w"), ("-help", "-?")),
+    "powershell": Language(
+        "c",
+        ("-command", "-encodedcommand", "-ec", "-enc", "-e", "--command"),
+        "",
+        ("-executionpolicy", "-ep", "-version", "-windowstyle", "-w"),
+        ("-help", "-?"),
+    ),
     "racket": Language("e", ("--eval",), "lr", (), ("--version", "--help")),
     "guile": Language("c", values="Ll", checks=("-v", "--version", "--help")),
     "sbcl": Language("", ("--eval",), "", ("--load",), ("--version", "--help")),
@@ -71,8 +92,9 @@ LANGUAGES: dict[str, Language] = {
     "expect": Language("c", values="f", checks=("-v",)),
 }
 _ALIASES = {
-    "nodejs": "node", "tsx": "ts-node", "pwsh": "powershell", "luajit": "lua", "pypy": "python", "pypy3": "python", "ipython": "python",
-    "jruby": "ruby", "rubocop": "", "wish": "tclsh", "littler": "rscript", "clj": "clojure", "ipython3": "python", "micropython": "python",
+    "nodejs": "node", "tsx": "ts-node", "pwsh": "powershell", "luajit": "lua", "pypy": "python", "pypy3": "python",
+    "ipython": "python", "jruby": "ruby", "rubocop": "", "wish": "tclsh", "littler": "rscript", "clj": "clojure",
+    "ipython3": "python", "micropython": "python",
 }  # fmt: skip
 _VERSIONED = Expression(r"(python|pypy|perl|ruby|node|php|lua|tclsh|ghc)-?[\d.]+\Z")
 
@@ -87,7 +109,7 @@ def language_of(name: str) -> str | None:
     return (_ALIASES.get(match[1], match[1])) if match else None
 
 
-def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
+def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:  # noqa: PLR0911 - one way out a case
     """Judge the program that an interpreter is given, and note the file that it runs."""
     language = LANGUAGES[name]
     words = command.argv[1:]
@@ -103,7 +125,11 @@ def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
         if word in language.checks or (name == "powershell" and word.lower() in language.checks):
             return EMPTY
         if (word.lower() if name == "powershell" else word).split("=", 1)[0] in language.long:
-            text = word.split("=", 1)[1] if word.startswith("--") and "=" in word else " ".join(words[index + 1 :][: None if name in ("powershell", "deno") else 1])
+            text = (
+                word.split("=", 1)[1]
+                if word.startswith("--") and "=" in word
+                else " ".join(words[index + 1 :][: None if name in ("powershell", "deno") else 1])
+            )
             return program(Stream(text), command, evaluator, name)
         if len(word) < 2 or word[0] != "-":
             break
@@ -122,13 +148,15 @@ def follow(command: Command, evaluator: Evaluator, name: str) -> Stream:
         if name == "deno" and rest[0].startswith(("http:", "https:")):
             evaluator.judge.fact("remote.file", command)
             return NOTHING_KNOWN
-        return unwrap.run_file(rest[0], rest[1:], command, evaluator, language=name)
+        return shells.run_file(rest[0], rest[1:], command, evaluator, language=name)
     if command.piped and command.stdin is not EMPTY:
         return program(command.stdin, command, evaluator, name)
     return EMPTY
 
 
-def _cluster(word: str, words: list[str], index: int, language: Language, command: Command, evaluator: Evaluator, name: str) -> int | Stream:
+def _cluster(
+    word: str, words: list[str], index: int, language: Language, command: Command, evaluator: Evaluator, name: str
+) -> int | Stream:
     """One cluster of short options: a stream once the program is found, else how many more words it takes."""
     for at in range(1, len(word)):
         letter = word[at]
@@ -162,7 +190,7 @@ def _module(rest: list[str], command: Command, evaluator: Evaluator) -> Stream:
         if rest[0] == "timeit" and scripts:
             return program(Stream(scripts[0]), command, evaluator, "python")
         if scripts:
-            return unwrap.run_file(scripts[0], [], command, evaluator, language="python")
+            return shells.run_file(scripts[0], [], command, evaluator, language="python")
     return EMPTY
 
 

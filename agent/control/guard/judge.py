@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
 from agent.control.guard.command import Command, Reach
 from agent.control.guard.effects import Effect
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import ENVIRON, JOB, SECRET, has_gap, has_glob, visible
 from agent.control.guard.rules import facts, hardline_data, registry
-from agent.control.guard.rules.model import NEVER_GRANTED, PlaceRule, Reason, VariableRule
+from agent.control.guard.rules.model import NEVER_GRANTED, Reason, VariableRule
 from agent.control.guard.verdict import Assumptions, Finding, Shape, Verdict
 
 #: Findings that are kept; a command with more of them is no clearer for the rest.
 MAX_FINDINGS = 64
+#: Characters of a segment in a finding; the card shows the whole command beside it.
+MAX_SHOWN = 1_000
 
 _SUBCOMMANDS = frozenset(effects.TOUCHES)
-_DEVICE_OK = Expression(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
+_DEVICE_OK = Expression(
+    r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*"
+    r"|console|log|\Z)"
+)
 _SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
 _PRINTS = frozenset(("echo", "printf", "tee", "logger", "cat", "wall", "write", "say"))
 _SECRET_WORD = Expression(r"secret|token|passw|credential|api_?key|access_?key|private_?key", re.IGNORECASE)
@@ -42,7 +47,11 @@ class Judge:
         """Judge one simple command with its redirections and variables."""
         if command.argv and command.only_talks and command.name != "kill":
             return
-        touched = effects.of(command) if not command.inert else [_redirect for _redirect in effects.of(command) if _redirect.redirect]
+        touched = (
+            effects.of(command)
+            if not command.inert
+            else [_redirect for _redirect in effects.of(command) if _redirect.redirect]
+        )
         if not command.argv:
             self._variables(command)
             self._without_program(command, touched)
@@ -107,7 +116,11 @@ class Judge:
             found.add("outside")
         if path.startswith("/dev/") and not _DEVICE_OK.match(path) and not place.disk:
             found.add("device")
-        if effect.kind == effects.READ and command.name in ("tar", "zip", "cp", "rsync", "scp", "7z", "grep", "rg") and paths.is_secret_folder(path):
+        if (
+            effect.kind == effects.READ
+            and command.name in ("tar", "zip", "cp", "rsync", "scp", "7z", "grep", "rg")
+            and paths.is_secret_folder(path)
+        ):
             found.add("folder")
         return found
 
@@ -146,13 +159,20 @@ class Judge:
             self.fact("unreadable.scripts", command)
         if name in _PRINTS and any(SECRET in one for one in command.argv[1:]):
             self._note("secret.variable", command)
-        if name in ("grep", "egrep", "rg", "ag") and ENVIRON in command.stdin.traits and not command.has("-c", "-q", "-v") and any(_SECRET_WORD.search(one) for one in command.operands[:1]):
+        if (
+            name in ("grep", "egrep", "rg", "ag")
+            and ENVIRON in command.stdin.traits
+            and not command.has("-c", "-q", "-v")
+            and any(_SECRET_WORD.search(one) for one in command.operands[:1])
+        ):
             self._note("secret.variable", command)
         if name in ("cat", "yes", "dd", "cp", "tee") and self._fills(command):
             self._note("disk.filler", command)
         if name in ("docker", "podman", "nerdctl"):
             self._container(command)
-        if name in ("pip", "pip3", "uv", "pipx", "apt", "npm", "dpkg") and any(one in command.argv for one in ("install", "uninstall", "-i", "remove")):
+        if name in ("pip", "pip3", "uv", "pipx", "apt", "npm", "dpkg") and any(
+            one in command.argv for one in ("install", "uninstall", "-i", "remove")
+        ):
             own = self.assume.gateway_name
             if any(re.match(rf"(?:.*/)?{re.escape(own)}(?:[-_=<>~! \[@]|$)", one) for one in command.operands[1:]):
                 self._note("gateway.code", command)
@@ -161,7 +181,9 @@ class Judge:
         writes = any(one.writes and not one.path.startswith("/dev/") for one in command.redirects)
         if command.name == "yes":
             return writes
-        endless = any(_ENDLESS.match(command.state.resolve(one)) for one in command.operands) or any(one.operator == "<" and _ENDLESS.match(one.path) for one in command.redirects)
+        endless = any(_ENDLESS.match(command.state.resolve(one)) for one in command.operands) or any(
+            one.operator == "<" and _ENDLESS.match(one.path) for one in command.redirects
+        )
         return endless and writes
 
     def _kill(self, command: Command) -> None:
@@ -174,7 +196,12 @@ class Judge:
         for target in targets:
             if target.startswith("%") or (target.strip(JOB) == "" and target):
                 continue
-            if has_gap(target) or command.where.fed or target == "0" or (target.startswith("-") and target[1:].isdigit()):
+            if (
+                has_gap(target)
+                or command.where.fed
+                or target == "0"
+                or (target.startswith("-") and target[1:].isdigit())
+            ):
                 self._note("kill.computed", command)
                 break
             if signal in ("9", "KILL"):
@@ -187,7 +214,12 @@ class Judge:
             return
         options, _ = started
         mounts = containers.mounts_of(options, command)
-        sockets = any("docker.sock" in source or "podman.sock" in source or source in ("/etc", "/root", "/home", "/var", "/usr", "/proc", "/sys", "/boot") for source, _ in mounts)
+        sockets = any(
+            "docker.sock" in source
+            or "podman.sock" in source
+            or source in ("/etc", "/root", "/home", "/var", "/usr", "/proc", "/sys", "/boot")
+            for source, _ in mounts
+        )
         if sockets or containers.reaches_host(options, mounts):
             self._note("container.host", command)
 
@@ -196,16 +228,24 @@ class Judge:
     def _note(self, name: str, command: Command, *, shaped: bool = True) -> None:
         self._add(hardline_data.BY_NAME[name], command, shaped=shaped)
 
-    def _add(self, reason: Reason, command: Command, touched: list[Effect] | None = None, *, resolved: str = "", shaped: bool = True) -> None:
+    def _add(
+        self,
+        reason: Reason,
+        command: Command,
+        touched: list[Effect] | None = None,
+        *,
+        resolved: str = "",
+        shaped: bool = True,
+    ) -> None:
         verdict = reason.verdict
         if command.where.reach is Reach.CONTAINER and verdict is Verdict.REFUSE:
             verdict = Verdict.APPROVE
-        segment = visible(command.segment)
-        key = (reason.id, segment, command.text())
+        shape, scope = self._shape(command, touched or []) if shaped and verdict is Verdict.APPROVE else (None, ())
+        key = (reason.id, f"{command.where.label} {command.text()}", "\0".join(scope))
         if key in self.findings or (len(self.findings) >= MAX_FINDINGS and verdict is not Verdict.REFUSE):
             return
-        shape, scope = (self._shape(command, touched or []) if shaped and verdict is Verdict.APPROVE else (None, ()))
-        text = visible(resolved) if resolved else command.text()
+        segment = _cut(visible(command.segment))
+        text = _cut(visible(resolved) if resolved else command.text())
         self.findings[key] = Finding(
             rule=reason.id,
             cls=reason.cls,
@@ -222,7 +262,12 @@ class Judge:
 
     def _shape(self, command: Command, touched: list[Effect]) -> tuple[Shape | None, tuple[str, ...]]:
         """Shape and path scope by which a grant knows a command again; no shape where something of it is unknown."""
-        if not command.argv or not command.resolved or command.where.fed or any(not effects.shown(one.path) for one in touched):
+        if (
+            not command.argv
+            or not command.resolved
+            or command.where.fed
+            or any(not effects.shown(one.path) for one in touched)
+        ):
             return None, ()
         if any(has_gap(value) for value in command.assigns.values()):
             return None, ()
@@ -238,14 +283,18 @@ class Judge:
 
 
 #: Programs whose every operand is in the path scope.
-_PATH_PROGRAMS = frozenset(name for name, touches in effects.TOUCHES.items() if touches and any(one.which == "all" and not one.only_if for one in touches))
+_PATH_PROGRAMS = frozenset(
+    name
+    for name, touches in effects.TOUCHES.items()
+    if touches and any(one.which == "all" and not one.only_if for one in touches)
+)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def _variable_holds(rule: VariableRule, value: str) -> bool:
     if rule.value:
         return re.search(rule.value, visible(value), re.IGNORECASE) is not None
     return not (rule.harmless and re.search(rule.harmless, value, re.IGNORECASE))
-
-
-
-

@@ -8,7 +8,6 @@ are replaced before anything is read (:func:`agent.control.guard.normalise.witho
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from agent.control.guard.expressions import Expression
@@ -24,7 +23,7 @@ JOB = "\ue003"
 #: Process id of the gateway (``$PPID``, its pid variable, the content of its pid file).
 GATEWAY = "\ue004"
 #: Value of a variable whose name says that it holds a secret.
-SECRET = "\ue005"
+SECRET = "\ue005"  # noqa: S105 - a mark
 #: Process ids of everything that runs (``ps`` without a filter).
 EVERYONE = "\ue006"
 #: The name that a process substitution gets; ``/dev/fd/`` stands before it, an index after it.

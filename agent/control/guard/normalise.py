@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -48,7 +47,9 @@ def read(command: str) -> Reading:
     if command.isascii() and not _HIDDEN.search(command):
         return Reading(command, None, ())
     text = without_marks(command)
-    hidden = tuple(dict.fromkeys(_name(match[0]) for match in _HIDDEN.finditer(text) if not _joins(text, match.start())))
+    hidden = tuple(
+        dict.fromkeys(_name(match[0]) for match in _HIDDEN.finditer(text) if not _joins(text, match.start()))
+    )
     folded = without_marks(_HIDDEN.sub("", unicodedata.normalize("NFKC", text)))
     return Reading(text, folded if folded != text else None, hidden)
 

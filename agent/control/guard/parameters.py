@@ -17,7 +17,7 @@ _SLICE = Expression(r":\s*(-?\s*\d+|\(-?\d+\)|\s+-\d+)\s*(?::\s*(-?\d+))?\Z")
 Words = Callable[[str], str]
 
 
-def value_of(name: str, subscript: str | None, state: State) -> Value:
+def value_of(name: str, subscript: str | None, state: State) -> Value:  # noqa: PLR0911 - one way out a case
     """The value of a parameter before any operator."""
     if name.isdigit() and name != "0":
         if state.positional is None:
@@ -40,7 +40,7 @@ def value_of(name: str, subscript: str | None, state: State) -> Value:
     return UNKNOWN
 
 
-def expand(content: str, state: State, words: Words) -> Value:
+def expand(content: str, state: State, words: Words) -> Value:  # noqa: PLR0911 - one way out a case
     """The value of ``${content}``."""
     head = _HEAD.match(content)
     if head is None:
@@ -85,7 +85,7 @@ def _alternative(name: str, value: Value, rest: str, state: State, words: Words)
     return default
 
 
-def _operate(value: str, rest: str, words: Words) -> str:
+def _operate(value: str, rest: str, words: Words) -> str:  # noqa: PLR0911 - one way out a case
     cut = _SLICE.match(rest)
     if cut:
         return _slice(value, cut)

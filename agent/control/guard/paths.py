@@ -12,7 +12,22 @@ from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import CHANNEL, GAPS, GLOBS, has_gap, has_glob, literal
 from agent.control.guard.verdict import Assumptions
 
-_SYSTEM_TOP = ("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "sbin", "srv")
+_SYSTEM_TOP = (
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "opt",
+    "proc",
+    "root",
+    "sbin",
+    "srv",
+)
 #: The directories whose recursive deletion or change is never approved, beside home directories.
 HARDLINE_DIRECTORIES = (
     "/",
@@ -23,47 +38,66 @@ HARDLINE_DIRECTORIES = (
 )
 _BROAD = Expression(r"(?:\*+|\.\*|\.\[[!^]\.\]\*|\.\?\*|\.\.\?\*|\?\*|\*\?|\[[^\]]*-[^\]]*\]\*|\[!\.\]\*|\*\.\*)")
 _DISK = Expression(
-    rf"/dev/(?:(?:sd|hd|vd|xvd)(?:[a-z]+\d*|[{GAPS}{GLOBS}].*)|nvme\d*(?:[n{GAPS}{GLOBS}].*)?|mmcblk.*|md(?:\d+.*|/.+)|dm-.+"
+    rf"/dev/(?:(?:sd|hd|vd|xvd)(?:[a-z]+\d*|[{GAPS}{GLOBS}].*)|nvme\d*(?:[n{GAPS}{GLOBS}].*)?|mmcblk.*|md(?:\d+.*"
+    rf"|/.+)|dm-.+"
     r"|mapper/(?!control$).+|disk/by-.+|r?disk\d+.*)\Z"
 )
 _SYSTEM = Expression(
-    r"/(?:(?:etc|usr|bin|sbin|lib\w*|boot|opt|srv|sys|proc|root|private|Library|System)(?:/|\Z)|var(?:/(?!tmp(?:/|\Z))|\Z)"
+    r"/(?:(?:etc|usr|bin|sbin|lib\w*|boot|opt|srv|sys|proc|root|private|Library|System)(?:/|\Z)|var(?:/(?!tmp(?:/"
+    r"|\Z))|\Z)"
     r"|run/(?!user/)|\Z)"
 )
 _HOMES = Expression(r"/(?:home/[^/]+|root|Users/[^/]+)\Z")
 _IN_HOME = Expression(r"/(?:home/[^/]+|root|Users/[^/]+)/(.*)", re.DOTALL)
 
 _STARTUP = Expression(
-    r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc"
-    r"|login|xinitrc|xprofile|xsession\w*|inputrc|gitconfig|pythonrc(?:\.py)?|npmrc|pypirc|pip/pip\.conf|curlrc|wgetrc|vimrc|tmux\.conf"
-    r"|emacs|screenrc|pam_environment|ssh/(?:authorized_keys2?|config|rc|environment)|gnupg/gpg-agent\.conf|cargo/config(?:\.toml)?"
+    r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout"
+    r"|kshrc|cshrc|tcshrc"
+    r"|login|xinitrc|xprofile|xsession\w*|inputrc|gitconfig|pythonrc(?:\.py)?|npmrc|pypirc|pip/pip\.conf|curlrc"
+    r"|wgetrc|vimrc|tmux\.conf"
+    r"|emacs|screenrc|pam_environment|ssh/(?:authorized_keys2?|config|rc|environment)|gnupg/gpg-agent\.conf"
+    r"|cargo/config(?:\.toml)?"
     r"|config/(?:autostart|systemd|fish|environment\.d|git|pip|nvim|cron|upstart|zsh|X11)(?:/.*)?)\Z"
     r"|Library/(?:LaunchAgents|LaunchDaemons)(?:/.*)?\Z"
 )
 _SYSTEM_STARTUP = Expression(
-    r"/(?:etc/(?:cron[^/]*|systemd|init\.d|rc[^/]*|profile(?:\.d)?|sudoers(?:\.d)?|ld\.so[^/]*|environment|bash[^/]*|zsh|xdg/autostart"
+    r"/(?:etc/(?:cron[^/]*|systemd|init\.d|rc[^/]*|profile(?:\.d)?|sudoers(?:\.d)?|ld\.so[^/]*|environment"
+    r"|bash[^/]*|zsh|xdg/autostart"
     r"|pam\.d|udev|modules-load\.d|anacrontab)(?:/.*)?|var/spool/(?:cron|at)(?:/.*)?|(?:usr/)?lib/systemd/.*)\Z"
 )
 _GIT_HOOK = Expression(r"/\.git(?:/modules/.+)?/(?:hooks(?:/.*)?|config)\Z")
-_HISTORY = Expression(r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z|/fish_history\Z")
+_HISTORY = Expression(
+    r"/\.(?:bash|zsh|sh|python|node_repl|psql|mysql|sqlite|rediscli|lesshst)?_?(?:history|histfile)\Z|/\.lesshst\Z"
+    r"|/fish_history\Z"
+)
 _LOGS = Expression(r"/var/log(?:/.*)?\Z|/(?:var/run|run)/utmp\Z|/var/(?:adm|audit)(?:/.*)?\Z")
 _ENV_FILE = Expression(
-    r"/\.env(?:rc)?(?:\.(?!example\Z|sample\Z|template\Z|dist\Z|tmpl\Z|defaults?\Z)[\w-]+(?:\.local)?)?\Z|/[\w-]+\.env\Z"
+    r"/\.env(?:rc)?(?:\.(?!example\Z|sample\Z|template\Z|dist\Z|tmpl\Z|defaults?\Z)[\w-]+(?:\.local)?)?\Z"
+    r"|/[\w-]+\.env\Z"
 )
 _SECRET = Expression(
     r"/\.ssh/(?!.*\.pub\Z|known_hosts|config\Z|authorized_keys)(?:id_[^/]*|identity|[^/]*(?:key|\.pem)[^/]*|\*)\Z"
-    r"|/\.(?:aws/credentials|kube/config|netrc|pgpass|my\.cnf|git-credentials|docker/config\.json|npmrc|pypirc|vault-token|htpasswd"
-    r"|config/gh/hosts\.yml|config/gcloud/.*|azure/.*|password-store/.*|gnupg/(?:private-keys-v1\.d/?.*|secring\.gpg|.*\.key)"
-    r"|config/hub|config/rclone/rclone\.conf|terraform\.d/credentials.*|cargo/credentials(?:\.toml)?|gem/credentials|dockercfg"
-    r"|config/op/.*|boto|s3cfg|oci/config|fly/config\.yml|heroku/.*|local/share/keyrings/.*|electrum/.*|bitcoin/wallet\.dat)\Z"
+    r"|/\.(?:aws/credentials|kube/config|netrc|pgpass|my\.cnf|git-credentials|docker/config\.json|npmrc|pypirc"
+    r"|vault-token|htpasswd"
+    r"|config/gh/hosts\.yml|config/gcloud/.*|azure/.*|password-store/.*|gnupg/(?:private-keys-v1\.d/?.*"
+    r"|secring\.gpg|.*\.key)"
+    r"|config/hub|config/rclone/rclone\.conf|terraform\.d/credentials.*|cargo/credentials(?:\.toml)?"
+    r"|gem/credentials|dockercfg"
+    r"|config/op/.*|boto|s3cfg|oci/config|fly/config\.yml|heroku/.*|local/share/keyrings/.*|electrum/.*"
+    r"|bitcoin/wallet\.dat)\Z"
     r"|/_netrc\Z|/etc/(?:g?shadow-?|sudoers|ssl/private/.*|ssh/ssh_host_.*_key|krb5\.keytab|machine-id\Z(?!))\Z"
     r"|/proc/[^/]+/environ\Z|/run/secrets/.+\Z|/var/run/secrets/.+\Z|/etc/kubernetes/admin\.conf\Z"
-    r"|/(?:id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|server\.key|private\.key|privkey\.pem|[\w.-]*private[\w.-]*\.(?:pem|key)|[\w-]+\.p12|[\w-]+\.pfx"
-    r"|[\w-]+\.kdbx|[\w-]+\.ppk|[\w-]+\.keystore|service[-_]account[\w.-]*\.json|credentials\.json|secrets?\.(?:ya?ml|json|toml|env))\Z"
-    r"|/(?:google-chrome|chromium|BraveSoftware/[^/]+|\.mozilla/firefox|Firefox/Profiles)/.*(?:Cookies|Login Data|key4\.db|logins\.json"
+    r"|/(?:id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|server\.key|private\.key|privkey\.pem|[\w.-]*private[\w.-]*\.(?:pem"
+    r"|key)|[\w-]+\.p12|[\w-]+\.pfx"
+    r"|[\w-]+\.kdbx|[\w-]+\.ppk|[\w-]+\.keystore|service[-_]account[\w.-]*\.json|credentials\.json"
+    r"|secrets?\.(?:ya?ml|json|toml|env))\Z"
+    r"|/(?:google-chrome|chromium|BraveSoftware/[^/]+|\.mozilla/firefox|Firefox/Profiles)/.*(?:Cookies|Login Data"
+    r"|key4\.db|logins\.json"
     r"|cookies\.sqlite|Web Data)\Z"
 )
-_SECRET_FOLDER = Expression(r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z")
+_SECRET_FOLDER = Expression(
+    r"/\.(?:ssh|gnupg|aws|kube|password-store|azure|config/gcloud|docker|config/gh)\Z|/etc/ssl/private\Z"
+)
 
 
 class Place(NamedTuple):
@@ -87,7 +121,7 @@ def normal(path: str) -> str:
     """``posixpath.normpath`` with one leading slash, and no step up out of a part that is not known."""
     if "//" in path or "/." in path or path.endswith("/") or path[:1] == ".":
         if has_gap(path) and "/.." in path:
-            known = path.split("/..")[0]
+            known = path.split("/..", maxsplit=1)[0]
             if has_gap(known):
                 return GAPS[0]
         path = posixpath.normpath(path)
@@ -192,7 +226,11 @@ def place(path: str, assume: Assumptions) -> Place:
     return Place(
         root_like=is_whole(path, assume),
         disk=is_disk(path),
-        system=_SYSTEM.match(plain) is not None and not workspace and not scratch and not below(plain, home) and not gateway,
+        system=_SYSTEM.match(plain) is not None
+        and not workspace
+        and not scratch
+        and not below(plain, home)
+        and not gateway,
         startup=bool((rest and _STARTUP.match(rest)) or _SYSTEM_STARTUP.match(plain) or _GIT_HOOK.search(plain)),
         secret=bool(_SECRET.search(plain) or _ENV_FILE.search(plain)) or _is_one(path, assume.secret_paths),
         history=_HISTORY.search(plain) is not None,

@@ -1,7 +1,7 @@
 """The base fifteen: expressions over the text that name the classic dangers.
 
-They match text where a shell sees words, so they do not decide: the parsed rules do, and cover all that these mean. They
-name the danger on the card of a command that could not be read.
+They match text where a shell sees words, so they do not decide: the parsed rules do, and cover all that these mean.
+They name the danger on the card of a command that could not be read.
 """
 
 from __future__ import annotations
@@ -57,9 +57,18 @@ DANGEROUS_PATTERNS: tuple[DangerousPattern, ...] = (
     _pattern("fork-bomb", r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:", "fork bomb", "process"),
     _pattern("sql-drop", r"\bDROP\s+(?:TABLE|DATABASE|INDEX)\b", "SQL destructive operation", "sql"),
     _pattern("sql-truncate", r"\bTRUNCATE\s+TABLE\b", "SQL truncate", "sql"),
-    _pattern("sql-delete", r"\bDELETE\s+FROM\s+[\w.\"`\[\]]+(?!\s*[\w.\"`\[\]]*\s+WHERE\b)", "SQL delete without WHERE", "sql"),
-    _pattern("curl-shell", r"\bcurl\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"),
-    _pattern("wget-shell", r"\bwget\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"),
+    _pattern(
+        "sql-delete",
+        r"\bDELETE\s+FROM\s+[\w.\"`\[\]]+(?!\s*[\w.\"`\[\]]*\s+WHERE\b)",
+        "SQL delete without WHERE",
+        "sql",
+    ),
+    _pattern(
+        "curl-shell", r"\bcurl\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"
+    ),
+    _pattern(
+        "wget-shell", r"\bwget\b[^\n;&]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b", "remote script into a shell", "remote-exec"
+    ),
 )
 
 

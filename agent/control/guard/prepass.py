@@ -1,10 +1,10 @@
 """The pre-pass: one quote-aware scan that leaves a grammar nothing to lose.
 
-tree-sitter-bash reads structure well and words badly: backticks, brace expansions, here-documents that share a line and
-much else end in an error or, worse, in a tree without the command. So words never reach it. This scan follows bash's own
-rules for quotes, substitutions, comments, continued lines and here-documents, and writes the command again with every
-word that is not plain replaced by a numbered mark. What is left are operators, keywords and plain words; what was lifted
-out is kept as written and expanded by :mod:`agent.control.guard.expand`.
+tree-sitter-bash reads structure well and words badly: backticks, brace expansions, here-documents that share a line
+and much else end in an error or, worse, in a tree without the command. So words never reach it. This scan follows
+bash's own rules for quotes, substitutions, comments, continued lines and here-documents, and writes the command
+again with every word that is not plain replaced by a numbered mark. What is left are operators, keywords and plain
+words; what was lifted out is kept as written and expanded by :mod:`agent.control.guard.expand`.
 """
 
 from __future__ import annotations
@@ -12,30 +12,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from agent.control.guard.exceptions import Unreadable
 from agent.control.guard.expressions import Expression
-from agent.control.guard.exceptions import OverLimit, Unreadable
 from agent.control.guard.marks import CLOSE, OPEN
-
-#: Substitutions, groups and quotes inside one another. Deeper text is no longer a command a person would check.
-MAX_NESTING = 50
-#: How far ``((`` is looked ahead to tell arithmetic from two subshells.
-_ARITHMETIC_REACH = 4_096
+from agent.control.guard.quoting import ASSIGNMENT, Scanner, Shared
 
 _PLAIN_WORD = Expression(r"[A-Za-z0-9_./:,@%+=-]+(?=[ \t\n;|&<>()]|\Z)")
-_PLAIN_RUN = Expression(r"[^\s\\'\"`$()<>;|&]+")
+
 _BLANKS = Expression(r"(?:[ \t]|\\\n)+")
-_ASSIGNMENT = Expression(r"[A-Za-z_]\w*\+?=")
+
 _SUBSCRIPT = Expression(r"[A-Za-z_]\w*\[")
-_IN_DOUBLE = Expression(r"[\\\"`$]")
-_IN_BRACES = Expression(r"[\\\"'`$}]")
+
+
 _OPERATOR = Expression(r"<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[<>;|&]")
 _DELIMITER = Expression(r"(?:[^\s\\'\"`$()<>;|&]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$(?=['\"])|\$)+", re.DOTALL)
 _COPROC = Expression(r"\s+[A-Za-z_]\w*(?=\s+[{(])")
 _TIME = Expression(r"[ \t]+(?:-p[ \t]+)?(?!-)")
 _FOR_HEAD = Expression(r"[ \t]*\(\(")
 
-_STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{", "!"))
-_RESERVED = _STAYS_AT_START | frozenset(("}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time"))
+_STAYS_AT_START = frozenset(("then", "do", "else", "elif", "if", "while", "until", "{"))
+_RESERVED = _STAYS_AT_START | frozenset(
+    ("!", "}", "fi", "done", "esac", "in", "case", "for", "select", "function", "time")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def lift(source: str) -> Script:
         Unreadable: a quote, bracket or substitution is not closed.
         OverLimit: the nesting is too deep.
     """
-    lexer = _Lexer(source, _Shared())
+    lexer = _Lexer(source, Shared())
     lexer.commands(0, nested=False)
     lexer.script.text = "".join(lexer.out)
     return lexer.script
@@ -95,112 +93,46 @@ def lift(source: str) -> Script:
 
 def end_of_substitution(source: str, start: int) -> int:
     """Index after the ``)`` that closes the command substitution whose text begins at ``start``."""
-    return _Lexer(source, _Shared()).nested(start)
+    return _Lexer(source, Shared()).nested(start)
 
 
 def end_of_arithmetic(source: str, start: int) -> int | None:
     """Index after the ``))`` of an arithmetic expression that begins at ``start``; None when it is none."""
-    return _arithmetic_end(source, start)
+    return _Lexer(source, Shared()).arithmetic(start)
 
 
 def end_of_parameter(source: str, start: int, *, quoted: bool) -> int:
     """Index after the ``}`` of a parameter expansion whose text begins at ``start``."""
-    return _Lexer(source, _Shared()).parameter(start, quoted=quoted)
+    return _Lexer(source, Shared()).parameter(start, quoted=quoted)
 
 
 def end_of_word(source: str, start: int) -> int:
     """Index after the word that begins at ``start``."""
-    return _Lexer(source, _Shared()).skip_word(start)
+    return _Lexer(source, Shared()).skip_word(start)
 
 
 def end_of_part(source: str, start: int) -> int:
     """Index after the quote, escape or expansion that begins at ``start``."""
-    return _Lexer(source, _Shared()).skip_quoted(start)
+    return _Lexer(source, Shared()).skip_quoted(start)
 
 
 def end_of_double(source: str, start: int) -> int:
     """Index after the quote that closes a double-quoted string whose text begins at ``start``."""
-    return _Lexer(source, _Shared()).double(start)
+    return _Lexer(source, Shared()).double(start)
 
 
-def end_of_backtick(source: str, start: int) -> int:
-    """Index after the backtick that closes a substitution whose text begins at ``start``."""
-    position = start
-    while position < len(source):
-        if source[position] == "\\":
-            position += 2
-        elif source[position] == "`":
-            return position + 1
-        else:
-            position += 1
-    raise Unreadable("a backtick is not closed")
-
-
-def end_of_ansi(source: str, start: int) -> int:
-    """Index after the quote that closes a ``$'...'`` string whose text begins at ``start``."""
-    position = start
-    while position < len(source):
-        if source[position] == "\\":
-            position += 2
-        elif source[position] == "'":
-            return position + 1
-        else:
-            position += 1
-    raise Unreadable("a quote is not closed")
-
-
-def _arithmetic_end(source: str, start: int) -> int | None:
-    depth = 2
-    position = start
-    stop = min(len(source), start + _ARITHMETIC_REACH)
-    while position < stop:
-        char = source[position]
-        if char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth == 1 and source.startswith("))", position):
-                return position + 2
-            if depth <= 1:
-                return None
-        elif char == "\\":
-            position += 1
-        elif char == "'":
-            closing = source.find("'", position + 1, stop)
-            if closing < 0:
-                return None
-            position = closing
-        position += 1
-    return None
-
-
-class _Shared:
-    """What the scanners of one text share: how deep they are and what they found already."""
-
-    __slots__ = ("depth", "ends")
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.ends: dict[int, int] = {}
-
-    def deeper(self) -> None:
-        self.depth += 1
-        if self.depth > MAX_NESTING:
-            raise OverLimit("it is nested too deeply to be followed")
-
-
-class _Lexer:
+class _Lexer(Scanner):
     """Scans one list of commands; substitutions in it are scanned by further ones."""
 
-    def __init__(self, source: str, shared: _Shared) -> None:
-        self.source = source
-        self.shared = shared
+    def __init__(self, source: str, shared: Shared) -> None:
+        super().__init__(source, shared)
         self.script = Script()
         self.out: list[str] = []
         self.pending: list[tuple[int, str, bool, bool]] = []
-        self.at_start = True
         self.after_redirect = False
         self.names_function = False
+        #: Words of a loop's head that still come: its variable, then ``in``.
+        self.loop_head = 0
         #: Open groups: ``(`` or ``case``; of a case, whether patterns are being read.
         self.groups: list[list[object]] = []
 
@@ -278,7 +210,7 @@ class _Lexer:
             self.out.append("(")
             return position + 1
         if self.at_start and self.source.startswith("((", position):
-            end = _arithmetic_end(self.source, position + 2)
+            end = self.arithmetic(position + 2)
             if end is not None:
                 self.out.append("test ")
                 self._mark(self.source[position + 2 : end - 2])
@@ -341,7 +273,7 @@ class _Lexer:
         self.out.append(f"{OPEN}{len(self.script.words)}{CLOSE}")
         self.script.words.append(raw)
 
-    def _word(self, position: int) -> int:
+    def _word(self, position: int) -> int:  # noqa: PLR0911 - one way out a case
         source = self.source
         plain = _PLAIN_WORD.match(source, position)
         if plain and source.startswith("=(", plain.end() - 1):
@@ -365,18 +297,19 @@ class _Lexer:
             special = self._at_start(raw, end)
             if special is not None:
                 return special
-            assignment = _ASSIGNMENT.match(raw)
+            assignment = ASSIGNMENT.match(raw)
             if assignment:
                 self.out.append(assignment[0])
                 self._emit(raw[assignment.end() :], plain=plain is not None)
                 return end
             subscript = _SUBSCRIPT.match(raw)
-            if subscript and "]=" in raw or subscript and "]+=" in raw:
+            if (subscript and "]=" in raw) or (subscript and "]+=" in raw):
                 self.out.append("_=")
                 self._mark(raw)
                 return end
         self.at_start = False
-        if raw == "in" and case is None:
+        head, self.loop_head = self.loop_head, max(0, self.loop_head - 1)
+        if (raw == "in" and head == 1) or head == 2:
             self.out.append(raw)
         else:
             self._emit(raw, plain=plain is not None and raw not in _RESERVED)
@@ -401,12 +334,14 @@ class _Lexer:
             self.at_start = False
         return False
 
-    def _at_start(self, raw: str, end: int) -> int | None:
+    def _at_start(self, raw: str, end: int) -> int | None:  # noqa: PLR0911 - one way out a case
         """Handle a keyword in command position; the index to go on from, or None for an ordinary word."""
         source = self.source
         if raw in _STAYS_AT_START:
             self.out.append(raw)
             return end
+        if raw == "!":
+            return end  # the grammar takes a keyword after it for a program; what it negates runs either way
         if raw == "[[":
             return self._double_bracket(end)
         if raw == "[":
@@ -430,13 +365,14 @@ class _Lexer:
             return end
         elif raw in ("for", "select", "}", "fi", "done"):
             self.out.append(raw)
+            self.loop_head = 2 if raw in ("for", "select") else 0
         else:
             return None
         self.at_start = False
         return end
 
     def _arithmetic_for(self, position: int) -> int:
-        end = _arithmetic_end(self.source, position)
+        end = self.arithmetic(position)
         if end is None:
             raise Unreadable("a loop's head is not closed")
         self.out.append("for _ in ")
@@ -461,113 +397,6 @@ class _Lexer:
             else:
                 position = self.skip_word(position)
         raise Unreadable("[[ is not closed")
-
-    def skip_word(self, position: int) -> int:
-        """Index after the word that begins here."""
-        source, start = self.source, position
-        while position < len(source):
-            run = _PLAIN_RUN.match(source, position)
-            if run:
-                position = run.end()
-                continue
-            char = source[position]
-            if char in "<>" and source.startswith("(", position + 1):
-                position = self.nested(position + 2)
-            elif char == "(" and position > start and self._opens_in_word(start, position):
-                position = self.nested(position + 1)
-            elif char in " \t\n;|&<>()":
-                break
-            elif char in "\\'\"`$":
-                position = self.skip_quoted(position)
-            else:
-                position += 1
-        return position
-
-    def _opens_in_word(self, start: int, position: int) -> bool:
-        before = self.source[start:position]
-        if before[-1] == "=":
-            return _ASSIGNMENT.fullmatch(before) is not None
-        return before[-1] in "?*+@!" and not (self.at_start and before == "!")
-
-    def skip_quoted(self, position: int) -> int:
-        """Index after the quote, escape or expansion that begins here."""
-        source = self.source
-        char = source[position]
-        if char == "\\":
-            return min(position + 2, len(source))
-        if char == "'":
-            closing = source.find("'", position + 1)
-            if closing < 0:
-                raise Unreadable("a quote is not closed")
-            return closing + 1
-        if char == '"':
-            return self.double(position + 1)
-        if char == "`":
-            return end_of_backtick(source, position + 1)
-        return self._dollar(position, quoted=False)
-
-    def _dollar(self, position: int, *, quoted: bool) -> int:
-        source = self.source
-        follows = source[position + 1 : position + 2]
-        if follows == "(":
-            if source.startswith("(", position + 2):
-                end = _arithmetic_end(source, position + 3)
-                if end is not None:
-                    return end
-            return self.nested(position + 2)
-        if follows == "{":
-            return self.parameter(position + 2, quoted=quoted)
-        if follows == "[":
-            closing = source.find("]", position + 2)
-            if closing < 0:
-                raise Unreadable("an arithmetic expression is not closed")
-            return closing + 1
-        if follows == "'" and not quoted:
-            return end_of_ansi(source, position + 2)
-        return position + 1
-
-    def double(self, position: int) -> int:
-        """Index after the double quote that closes the string whose text begins here."""
-        source = self.source
-        while True:
-            found = _IN_DOUBLE.search(source, position)
-            if found is None:
-                raise Unreadable("a quote is not closed")
-            position = found.start()
-            char = source[position]
-            if char == '"':
-                return position + 1
-            if char == "\\":
-                position += 2
-            elif char == "`":
-                position = end_of_backtick(source, position + 1)
-            else:
-                position = self._dollar(position, quoted=True)
-
-    def parameter(self, position: int, *, quoted: bool) -> int:
-        """Index after the brace that closes the parameter expansion whose text begins here."""
-        source = self.source
-        self.shared.deeper()
-        operator = _PARAMETER_HEAD.match(source, position)
-        quotes = not quoted or (operator is not None and operator[1][:1] in ("#", "%", "/", "^", ","))
-        while True:
-            found = _IN_BRACES.search(source, position)
-            if found is None:
-                raise Unreadable("a parameter expansion is not closed")
-            position = found.start()
-            char = source[position]
-            if char == "}":
-                self.shared.depth -= 1
-                return position + 1
-            if char == "'" and not quotes:
-                position += 1
-            elif char == "$":
-                position = self._dollar(position, quoted=quoted)
-            else:
-                position = self.skip_quoted(position)
-
-
-_PARAMETER_HEAD = Expression(r"[!#]?(?:\w+|[@*#?$!-])(?:\[[^\]]*\])?([^}]?)")
 
 
 def _unquote(raw: str) -> str:

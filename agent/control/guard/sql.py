@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from agent.control.guard.expressions import Expression
-from agent.control.guard import streams
+from agent.control.guard import contents
 from agent.control.guard.command import Command
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import literal
 
 #: Options of each client that carry SQL, options that name a file of it, and whether the last operand is SQL.
@@ -47,7 +47,8 @@ _LINE_COMMENT = Expression(r"^\s*#[^\n]*", re.MULTILINE)
 _SPLIT = Expression(r";|\\g[a-z]*|^\s*go\s*$", re.IGNORECASE | re.MULTILINE)
 _WHERE = Expression(r"\bwhere\b(.*)", re.IGNORECASE | re.DOTALL)
 _TRUE = Expression(
-    r"^\s*(?:\(\s*)*(?:(\d+)\s*=\s*\1|true|not\s+false|not\s+0|[1-9]\d*|''\s*=\s*''|(\w+)\s*=\s*\2|1\s*<>?\s*[02-9]|\w+\s+is\s+not\s+null\s+or\s+\w+\s+is\s+null|\w+\s+like\s+''%'')"
+    r"^\s*(?:\(\s*)*(?:(\d+)\s*=\s*\1|true|not\s+false|not\s+0|[1-9]\d*|''\s*=\s*''|(\w+)\s*=\s*\2|1\s*<>?\s*[02-9]"
+    r"|\w+\s+is\s+not\s+null\s+or\s+\w+\s+is\s+null|\w+\s+like\s+''%'')"
     r"(?:\s*\))*\s*(?:$|limit\b|returning\b|or\b)",
     re.IGNORECASE,
 )
@@ -55,21 +56,35 @@ _OR_TRUE = Expression(r"\bor\s+(?:(\d+)\s*=\s*\1|true|''\s*=\s*'')", re.IGNORECA
 _DESTROYS = Expression(
     r"^\s*(?:explain\s+analyze\s+)?(?:"
     r"drop\s+\w|truncate\b(?!\s*\()|detach\s+partition|purge\s|flush\s+(?:tables|privileges)|shutdown\b|kill\s"
-    r"|alter\s+(?:table|database|schema|view|type|domain|materialized|sequence|index|extension|column|if)\b.*\bdrop\b|alter\s+(?:user|role|login|system|default\s+privileges)\b"
-    r"|(?:grant|revoke|deny)\b|create\s+(?:or\s+replace\s+)?(?:user|role|login|extension|server|language|function\s.*\blanguage\s+'?c\b|event\s+trigger|subscription)\b"
-    r"|drop\b|reassign\s+owned|set\s+password|copy\b.*\b(?:to|from)\s+(?:program\b|'')|load\s+data\b|select\b.*\binto\s+(?:out|dump)file\b"
-    r"|(?:exec(?:ute)?\s+)?(?:master\.*)?xp_cmdshell|exec\s+sp_configure|reset\s+master|change\s+master|rename\s+table|attach\s+database|vacuum\s+into|pragma\s+writable_schema"
-    r"|optimize\s+table\s.*\bfinal|replace\s+into\s+mysql\.|(?:select|do)\b.*\b(?:pg_read_file|pg_read_binary_file|pg_ls_dir|lo_import|lo_export|pg_terminate_backend|pg_cancel_backend|pg_reload_conf|load_extension|load_file|sys_exec|sys_eval|pg_write_file|dblink)\b"
+    r"|alter\s+(?:table|database|schema|view|type|domain|materialized|sequence|index|extension|column|if"
+    r")\b.*\bdrop\b|alter\s+(?:user|role|login|system|default\s+privileges)\b"
+    r"|(?:grant|revoke|deny)\b|create\s+(?:or\s+replace\s+)?(?:user|role|login|extension|server|language"
+    r"|function\s.*\blanguage\s+'?c\b|event\s+trigger|subscription)\b"
+    r"|drop\b|reassign\s+owned|set\s+password|copy\b.*\b(?:to|from)\s+(?:program\b|'')|load\s+data\b"
+    r"|select\b.*\binto\s+(?:out|dump)file\b"
+    r"|(?:exec(?:ute)?\s+)?(?:master\.*)?xp_cmdshell|exec\s+sp_configure|reset\s+master|change\s+master"
+    r"|rename\s+table|attach\s+database|vacuum\s+into|pragma\s+writable_schema"
+    r"|optimize\s+table\s.*\bfinal|replace\s+into\s+mysql\.|(?:select|do)\b.*\b(?:pg_read_file|pg_read_binary_file"
+    r"|pg_ls_dir|lo_import|lo_export|pg_terminate_backend|pg_cancel_backend|pg_reload_conf|load_extension|load_file"
+    r"|sys_exec|sys_eval|pg_write_file|dblink)\b"
     r")",
     re.IGNORECASE | re.DOTALL,
 )
-_CHANGES = Expression(r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+)?\s+set\b)", re.IGNORECASE)
-_SHELL = Expression(r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w", re.IGNORECASE | re.MULTILINE)
+_CHANGES = Expression(
+    r"\b(?:delete\s+(?:\w+\s+)?from\s+\S+|update\s+(?:only\s+)?[\w.\"`\[\]\ue000-\ue00b]+(?:\s+(?:as\s+)?\w+"
+    r")?\s+set\b)",
+    re.IGNORECASE,
+)
+_SHELL = Expression(
+    r"(?:^|\n|\s)\\!\s*\S|^\s*\.(?:shell|system|import\s+['\"]?\||output\s*\||once\s*\||load|read\s*\|)\b"
+    r"|\\copy\b.*\bprogram\b|\\o\s*\||\\g\s*\||^\s*system\s+\w",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CONDITION_ENDS = Expression(r"\b(?:returning|order\s+by|limit)\b.*", re.IGNORECASE | re.DOTALL)
 
 
 def destroys(text: str) -> bool:
-    """Whether a statement of this SQL drops, empties, changes without a condition, gives rights, or leaves the database."""
+    """Whether a statement drops, empties, changes without a condition, gives rights, or leaves the database."""
     if _SHELL.search(text):
         return True
     plain = _LINE_COMMENT.sub("", _STRIP.sub(lambda match: "''" if match[0][0] == "'" else " ", text))
@@ -120,5 +135,5 @@ def given_to(command: Command) -> str | None:
     elif command.redirects:
         for redirect in command.redirects:
             if redirect.operator == "<" and redirect.path:
-                texts.append(streams.file_content(redirect.path, command.state).text or "")
+                texts.append(contents.file_content(redirect.path, command.state).text or "")
     return literal(";\n".join(texts)) if texts else None

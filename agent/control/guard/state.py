@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.control.guard.expressions import Expression
 from agent.control.guard import paths
+from agent.control.guard.expressions import Expression
 from agent.control.guard.marks import EMPTY, GATEWAY, JOB, SECRET, UNKNOWN, Stream
 from agent.control.guard.verdict import Assumptions
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Value = str | list[str] | tuple[str, ...]
 
 _SECRET_NAME = Expression(
-    r"(?:^|_)(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|AUTH_?KEY|PGPASSWORD"
+    r"(?:^|_)(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|AUTH_?KEY"
+    r"|PGPASSWORD"
     r"|MYSQL_PWD)(?:_|$)|SECRET_ACCESS_KEY|(?:^|_)PAT$",
     re.IGNORECASE,
 )

@@ -52,11 +52,18 @@ def _wrap(
     )
 
 
-_RUN = _wrap("directory project p python with env-file extra group package from index-url C cwd env n name", verbs="run exec x dlx")
+_RUN = _wrap(
+    "directory project p python with env-file extra group package from index-url C cwd env n name",
+    verbs="run exec x dlx",
+)
 
 #: By base name.
 WRAPPERS: dict[str, Wrapper] = {
-    "sudo": _wrap("u g h p C r t T U D R user group host prompt close-from role type chdir chroot command-timeout", assigns=True, label="sudo"),
+    "sudo": _wrap(
+        "u g h p C r t T U D R user group host prompt close-from role type chdir chroot command-timeout",
+        assigns=True,
+        label="sudo",
+    ),
     "doas": _wrap("u C", assigns=True, label="sudo"),
     "pkexec": _wrap("user u", label="sudo"),
     "run0": _wrap("u g D user group unit property description chdir setenv", label="sudo"),
@@ -100,7 +107,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "cgexec": _wrap("g"),
     "systemd-inhibit": _wrap("what who why mode"),
     "systemd-cat": _wrap("t p identifier priority"),
-    "systemd-run": _wrap("u p M H t E d unit property machine host uid gid nice working-directory setenv description slice on-active on-boot on-calendar on-unit-active timer-property"),
+    "systemd-run": _wrap(
+        "u p M H t E d unit property machine host uid gid nice working-directory setenv description slice on-active "
+        "on-boot on-calendar on-unit-active timer-property"
+    ),
     "dbus-run-session": _wrap("config-file dbus-daemon"),
     "xvfb-run": _wrap("n s e f w p server-num server-args error-file auth-file wait xauth-protocol"),
     "faketime": _wrap("f", leading=1),
@@ -157,7 +167,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "vagrant": _wrap("c command", verbs="", text="-c --command"),
     "sshpass": _wrap("p f d P"),
     "autossh": _wrap("M"),
-    "start-stop-daemon": _wrap("x p n u g c d N P r k s R exec pidfile name user group chuid chdir nicelevel retry signal"),
+    "start-stop-daemon": _wrap(
+        "x p n u g c d N P r k s R exec pidfile name user group chuid chdir nicelevel retry signal"
+    ),
     "daemonize": _wrap("a e o p l u c E"),
     "dumb-init": _wrap("r rewrite"),
     "tini": _wrap("e p"),
@@ -171,7 +183,12 @@ WRAPPERS: dict[str, Wrapper] = {
     "watch": _wrap("n d q interval equexit", kind=Kind.TEXT),
     "script": _wrap("c I O B T t E command log-in log-out log-io log-timing echo", text="-c --command", leading=99),
     "scriptreplay": _wrap(verbs=""),
-    "hyperfine": _wrap("w m M r p c s S n N L P D warmup min-runs max-runs runs prepare cleanup setup shell export-json export-markdown export-csv command-name parameter-list parameter-scan", text="-p -c -s --prepare --cleanup --setup", leading=99),
+    "hyperfine": _wrap(
+        "w m M r p c s S n N L P D warmup min-runs max-runs runs prepare cleanup setup shell export-json "
+        "export-markdown export-csv command-name parameter-list parameter-scan",
+        text="-p -c -s --prepare --cleanup --setup",
+        leading=99,
+    ),
     "concurrently": _wrap("n c k s names prefix-colors success", leading=99),
     "nodemon": _wrap("x e w i exec ext watch ignore delay", text="-x --exec", leading=99),
     "entr-r": _wrap(),
@@ -180,5 +197,41 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 #: Wrappers whose every operand is shell text.
 TEXT_OPERANDS = frozenset(("hyperfine", "concurrently"))
-SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "yash", "posh", "tcsh", "csh", "ksh93", "oksh", "xonsh", "bash5", "elvish", "nu"))
-CONTAINERS = frozenset(("docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "docker-compose", "podman-compose", "ctr", "crictl"))
+SHELLS = frozenset(
+    (
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "ash",
+        "mksh",
+        "rbash",
+        "fish",
+        "yash",
+        "posh",
+        "tcsh",
+        "csh",
+        "ksh93",
+        "oksh",
+        "xonsh",
+        "bash5",
+        "elvish",
+        "nu",
+    )
+)
+CONTAINERS = frozenset(
+    (
+        "docker",
+        "podman",
+        "nerdctl",
+        "kubectl",
+        "oc",
+        "lxc",
+        "incus",
+        "docker-compose",
+        "podman-compose",
+        "ctr",
+        "crictl",
+    )
+)

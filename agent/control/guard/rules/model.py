@@ -72,7 +72,7 @@ class Rule(Reason):
     at_most: int = -1
     always: bool = False
 
-    def holds(self, command: Command) -> bool:
+    def holds(self, command: Command) -> bool:  # noqa: PLR0911 - one way out a case
         """Whether a command is what this rule is about; its program is."""
         operands = command.operands
         if len(operands) < self.at_least or 0 <= self.at_most < len(operands):
@@ -96,8 +96,8 @@ class PlaceRule(Reason):
 
     Attributes:
         kinds: kinds of effect, separated by blanks.
-        places: classes of place, any of these: those of :class:`agent.control.guard.paths.Place`, and ``outside`` (neither
-            workspace nor scratch), ``glob``, ``computed`` (not known, or fed by another program), ``socket``.
+        places: classes of place, any of these: those of :class:`agent.control.guard.paths.Place`, and ``outside``
+            (neither workspace nor scratch), ``glob``, ``computed`` (not known, or fed by another program), ``socket``.
         spares: programs to which it does not apply.
         inside: it also holds for a path inside a disposable container.
     """

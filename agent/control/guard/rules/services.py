@@ -1,50 +1,221 @@
-"""Services, containers and processes (A5, A6)."""
+"""Service managers (A5)."""
 
 from __future__ import annotations
 
+import functools
+
 from agent.control.guard.rules.model import Rule
 
-_SERVICE = {"cls": "A5", "category": "services"}
-_BOX = {"cls": "A5", "category": "containers"}
-_PROCESS = {"cls": "A6", "category": "process"}
-
-_UNIT_VERBS = (
-    "start", "stop", "restart", "reload", "try-restart", "reload-or-restart", "try-reload-or-restart", "condrestart", "kill", "isolate", "enable", "disable", "reenable",
-    "mask", "unmask", "link", "preset", "preset-all", "revert", "edit", "set-property", "set-default", "daemon-reload", "daemon-reexec", "freeze", "thaw", "clean",
-    "reset-failed", "add-wants", "add-requires", "set-environment", "unset-environment", "import-environment", "bind", "mount-image", "service-log-level", "log-level",
-    "default", "exit", "switch-root", "cancel",
-)  # fmt: skip
+_rule = functools.partial(Rule, cls="A5", category="services")
 
 RULES: tuple[Rule, ...] = (
-    Rule(**_SERVICE, id="systemctl.change", programs="systemctl", verbs=_UNIT_VERBS, reason="It changes the state of a service.", match=("systemctl stop nginx", "sudo systemctl enable --now miner.service", "systemctl --user restart myapp.service"), spare=("systemctl status nginx", "systemctl list-units --failed", "systemctl cat ssh.service", "systemctl is-active docker")),
-    Rule(**_SERVICE, id="service.change", programs="service rc-service invoke-rc.d", operand=r"^(?:start|stop|restart|reload|force-reload|force-restart|try-restart|condrestart|rotate|kill|graceful|zap)$", at_least=2, reason="It changes the state of a service.", match=("service mysql stop",), spare=("service --status-all", "service nginx status")),
-    Rule(**_SERVICE, id="service.levels", programs="update-rc.d chkconfig rc-update insserv", at_least=1, without="--list -l", text=r"^(?!show\b|--list).+", reason="It changes which services start.", match=("update-rc.d nginx disable",), spare=("chkconfig --list",)),
-    Rule(**_SERVICE, id="launchctl.change", programs="launchctl", verbs=("load", "unload", "start", "stop", "remove", "bootout", "bootstrap", "kickstart", "kill", "enable", "disable", "reboot", "submit", "setenv", "config"), reason="It changes the state of a service.", match=("launchctl unload ~/Library/LaunchAgents/com.acme.sync.plist",), spare=("launchctl list",)),
-    Rule(**_SERVICE, id="nginx.signal", programs="nginx apachectl apache2ctl httpd haproxy caddy unbound-control rndc lighttpd", text=r"(?:^|\s)(?:-s\s*(?:stop|quit|reload|reopen)|-k\s*(?:stop|restart|graceful\S*|start)|stop|restart|graceful|graceful-stop|reload|flush|halt)(?:\s|$)", reason="It stops or restarts a server.", match=("sudo nginx -s stop", "apachectl restart"), spare=("nginx -t", "apachectl configtest")),
-    Rule(**_SERVICE, id="supervisor.change", programs="supervisorctl sv svc s6-svc s6-rc monit initctl runsvctrl upstart circusctl immortalctl dinitctl", text=r"(?:^|\s)(?:stop|restart|start|reload|reread|update|shutdown|remove|add|signal|clear|down|up|once|exit|kill|force-\S+|unmonitor|quit|rm|term|hup|pause|cont|-d|-u|-k|-t|-x)(?:\s|$)", reason="It changes the state of a service.", match=("supervisorctl stop worker:*", "sv down web"), spare=("supervisorctl status", "sv status web")),
-    Rule(**_SERVICE, id="pm2.change", programs="pm2 forever", verbs=("stop", "stopall", "restart", "restartall", "reload", "delete", "del", "kill", "flush", "startup", "unstartup", "save", "resurrect", "scale", "reset", "gracefulReload", "update"), reason="It changes the state of a service.", match=("pm2 delete all",), spare=("pm2 list", "pm2 logs")),
-    Rule(**_SERVICE, id="brew.services", programs="brew", verbs=("services stop", "services start", "services restart", "services run", "services kill", "services cleanup"), reason="It changes the state of a service.", match=("brew services restart postgresql",), spare=("brew services list",)),
-    Rule(**_SERVICE, id="postgres.control", programs="pg_ctl pg_ctlcluster mysqladmin mongod rabbitmqctl kafka-server-stop.sh zkserver.sh catalina.sh", text=r"(?:^|\s)(?:stop|restart|reload|promote|kill|shutdown|--shutdown|stop_app|reset|force_reset|forget_cluster_node|stop-\S+)(?:\s|$)", reason="It stops or changes a server.", match=("pg_ctl stop -D data",), spare=("pg_ctl status -D data", "rabbitmqctl list_queues")),
-    Rule(**_SERVICE, id="windows.services", programs="sc net stop-service restart-service start-service set-service", text=r".", reason="It changes the state of a service.", match=("net stop spooler",), spare=("netstat -an",)),
-    Rule(**_SERVICE, id="loginctl.change", programs="loginctl", verbs=("kill-session", "kill-user", "terminate-session", "terminate-user", "terminate-seat", "enable-linger", "disable-linger", "lock-session*", "unlock-session*", "activate", "attach", "flush-devices"), reason="It ends or changes sessions.", match=("loginctl terminate-session 3",), spare=("loginctl list-sessions",)),
-    Rule(**_BOX, id="docker.stop", programs="docker podman nerdctl docker-compose podman-compose", verbs=(
-        "stop", "restart", "kill", "rm", "rmi", "pause", "unpause", "down", "prune", "container stop", "container restart", "container kill", "container rm", "container prune", "container pause",
-        "image rm", "image remove", "image prune", "volume rm", "volume remove", "volume prune", "network rm", "network remove", "network prune", "network disconnect", "system prune", "system reset", "builder prune", "buildx prune", "buildx rm",
-        "compose down", "compose stop", "compose restart", "compose kill", "compose rm", "compose pause", "swarm leave", "swarm init", "stack rm", "stack down", "service rm", "service scale", "service update", "service rollback",
-        "node rm", "node update", "secret rm", "config rm", "context rm", "plugin rm", "plugin disable", "pod rm", "pod stop", "pod kill", "pod prune", "machine rm", "machine stop", "machine reset", "rename", "container rename", "update", "manifest rm", "image untag", "scale", "compose scale", "trust revoke", "checkpoint rm",
-        ), reason="It stops or removes containers or their data.", match=("docker system prune -af --volumes", "docker volume rm pgdata", "docker stop web", "docker compose down -v", "docker-compose restart db", "podman system reset --force"),
-        spare=("docker ps -a", "docker rm --help", "docker compose up -d", "docker run --rm -it python:3.12 python --version", "docker system df")),
-    Rule(**_BOX, id="kubectl.change", programs="kubectl oc k3s microk8s", verbs=("delete", "drain", "cordon", "uncordon", "scale", "rollout restart", "rollout undo", "rollout pause", "rollout resume", "replace", "patch", "edit", "taint", "evict", "autoscale", "set *", "annotate", "label", "certificate *", "adm *", "apply", "create", "expose", "config set*", "config delete*", "config unset", "config use-context", "cp", "debug", "kubectl delete"),
-         without="--dry-run", text=r"^(?!(?:-\S+\s+\S+\s+)*(?:apply|create|label|annotate|expose|config\s+(?:use-context|set)|cp|set)\b).+", reason="It changes or stops what runs in the cluster.", match=("kubectl delete namespace staging", "kubectl drain node-3 --ignore-daemonsets", "kubectl scale deploy/web --replicas=0", "kubectl rollout restart deploy/api"), spare=("kubectl get pods -A", "kubectl delete pod web-0 --dry-run=client", "kubectl apply -f k8s/", "kubectl explain deployment.spec")),
-    Rule(**_BOX, id="kubectl.replace-force", programs="kubectl oc", verbs=("apply", "replace"), options="--prune --force", reason="It deletes what the files do not describe.", match=("kubectl apply --prune -f k8s/",), spare=("kubectl apply -f k8s/",)),
-    Rule(**_BOX, id="helm.uninstall", programs="helm", verbs=("uninstall", "delete", "del", "un", "rollback", "plugin install", "plugin uninstall", "repo add", "repo remove"), reason="It removes or changes a release.", match=("helm uninstall shop -n prod",), spare=("helm list -A", "helm uninstall shop --dry-run", "helm template shop ./chart")),
-    Rule(**_BOX, id="lxc.delete", programs="lxc incus virsh vboxmanage multipass vagrant limactl minikube kind k3d machinectl colima", verbs=("delete", "stop", "restart", "pause", "destroy", "undefine", "shutdown", "reboot", "reset", "halt", "suspend", "delete cluster", "cluster delete", "cluster stop", "terminate", "poweroff", "kill", "remove", "purge", "vol-delete", "pool-destroy", "net-destroy", "snapshot-delete", "controlvm *", "unregistervm", "reload", "prune", "snapshot-revert"), reason="It stops or removes a machine or a container.", match=("virsh destroy vm1", "vagrant destroy -f", "kind delete cluster"), spare=("virsh list", "vagrant status", "lxc list")),
-    Rule(**_PROCESS, id="pkill", programs="pkill killall skill slay", without="-l -L --list", text=r"^(?!.*(?:^|\s)(?:-0|-s\s*0|--signal[= ]0)(?:\s|$)).+", reason="It signals every process that fits a pattern.", alternative="Look the process up and signal its number.", match=("pkill node", "killall python3", "pkill -9 -f webpack"), spare=("pgrep -fl node", "killall -l", "pkill -0 node")),
-    Rule(**_PROCESS, id="xkill", programs="xkill", reason="It ends a program by its window.", match=("xkill -id 0x1c00007",), spare=("xwininfo",)),
-    Rule(**_PROCESS, id="fuser.kill", programs="fuser", options="-k --kill", reason="It ends whatever uses a file or a port.", match=("fuser -k 8080/tcp",), spare=("fuser 8080/tcp",)),
-    Rule(**_PROCESS, id="kill-port", programs="kill-port fkill npx-kill-port", reason="It ends whatever uses a port.", match=("npx kill-port 3000",), spare=("npm run kill-port",)),
-    Rule(**_PROCESS, id="tmux.kill", programs="tmux", verbs=("kill-server", "kill-session", "kill-window", "kill-pane"), reason="It ends sessions with what runs in them.", match=("tmux kill-server",), spare=("tmux ls",)),
-    Rule(**_PROCESS, id="screen.quit", programs="screen", text=r"-X\b.*\b(?:quit|kill)\b|-wipe", reason="It ends sessions with what runs in them.", match=("screen -X -S work quit",), spare=("screen -ls",)),
-    Rule(**_PROCESS, id="stop-process", programs="stop-process taskkill spps", reason="It ends processes.", match=("taskkill /F /IM node.exe",), spare=("tasklist",)),
-    Rule(**_PROCESS, id="renice", programs="start-stop-daemon", options="-K --stop", reason="It stops a daemon.", match=("start-stop-daemon --stop --pidfile /run/x.pid",), spare=("start-stop-daemon --status --pidfile /run/x.pid",)),
-)  # fmt: skip
+    _rule(
+        id="systemctl.change",
+        programs="systemctl",
+        verbs=(
+            "start",
+            "stop",
+            "restart",
+            "reload",
+            "try-restart",
+            "reload-or-restart",
+            "try-reload-or-restart",
+            "condrestart",
+            "kill",
+            "isolate",
+            "enable",
+            "disable",
+            "reenable",
+            "mask",
+            "unmask",
+            "link",
+            "preset",
+            "preset-all",
+            "revert",
+            "edit",
+            "set-property",
+            "set-default",
+            "daemon-reload",
+            "daemon-reexec",
+            "freeze",
+            "thaw",
+            "clean",
+            "reset-failed",
+            "add-wants",
+            "add-requires",
+            "set-environment",
+            "unset-environment",
+            "import-environment",
+            "bind",
+            "mount-image",
+            "service-log-level",
+            "log-level",
+            "default",
+            "exit",
+            "switch-root",
+            "cancel",
+        ),
+        reason="It changes the state of a service.",
+        match=(
+            "systemctl stop nginx",
+            "sudo systemctl enable --now miner.service",
+            "systemctl --user restart myapp.service",
+        ),
+        spare=(
+            "systemctl status nginx",
+            "systemctl list-units --failed",
+            "systemctl cat ssh.service",
+            "systemctl is-active docker",
+        ),
+    ),
+    _rule(
+        id="service.change",
+        programs="service rc-service invoke-rc.d",
+        operand=(
+            "^(?:start|stop|restart|reload|force-reload|force-restart|try-restart|condrestart"
+            "|rotate|kill|graceful|zap)$"
+        ),
+        at_least=2,
+        reason="It changes the state of a service.",
+        match=("service mysql stop",),
+        spare=("service --status-all", "service nginx status"),
+    ),
+    _rule(
+        id="service.levels",
+        programs="update-rc.d chkconfig rc-update insserv",
+        without="--list -l",
+        text=r"^(?!show\b|--list).+",
+        at_least=1,
+        reason="It changes which services start.",
+        match=("update-rc.d nginx disable",),
+        spare=("chkconfig --list",),
+    ),
+    _rule(
+        id="launchctl.change",
+        programs="launchctl",
+        verbs=(
+            "load",
+            "unload",
+            "start",
+            "stop",
+            "remove",
+            "bootout",
+            "bootstrap",
+            "kickstart",
+            "kill",
+            "enable",
+            "disable",
+            "reboot",
+            "submit",
+            "setenv",
+            "config",
+        ),
+        reason="It changes the state of a service.",
+        match=("launchctl unload ~/Library/LaunchAgents/com.acme.sync.plist",),
+        spare=("launchctl list",),
+    ),
+    _rule(
+        id="nginx.signal",
+        programs="nginx apachectl apache2ctl httpd haproxy caddy unbound-control rndc lighttpd",
+        text=(
+            r"(?:^|\s)(?:-s\s*(?:stop|quit|reload|reopen)|-k\s*(?:stop|restart|graceful\S*|start)"
+            r"|stop|restart|graceful|graceful-stop|reload|flush|halt)(?:\s|$)"
+        ),
+        reason="It stops or restarts a server.",
+        match=("sudo nginx -s stop", "apachectl restart"),
+        spare=("nginx -t", "apachectl configtest"),
+    ),
+    _rule(
+        id="supervisor.change",
+        programs="supervisorctl sv svc s6-svc s6-rc monit initctl runsvctrl upstart circusctl immortalctl dinitctl",
+        text=(
+            r"(?:^|\s)(?:stop|restart|start|reload|reread|update|shutdown|remove|add|signal|clear"
+            r"|down|up|once|exit|kill|force-\S+|unmonitor|quit|rm|term|hup|pause|cont|-d|-u|-k|-t"
+            r"|-x)(?:\s|$)"
+        ),
+        reason="It changes the state of a service.",
+        match=("supervisorctl stop worker:*", "sv down web"),
+        spare=("supervisorctl status", "sv status web"),
+    ),
+    _rule(
+        id="pm2.change",
+        programs="pm2 forever",
+        verbs=(
+            "stop",
+            "stopall",
+            "restart",
+            "restartall",
+            "reload",
+            "delete",
+            "del",
+            "kill",
+            "flush",
+            "startup",
+            "unstartup",
+            "save",
+            "resurrect",
+            "scale",
+            "reset",
+            "gracefulReload",
+            "update",
+        ),
+        reason="It changes the state of a service.",
+        match=("pm2 delete all",),
+        spare=("pm2 list", "pm2 logs"),
+    ),
+    _rule(
+        id="brew.services",
+        programs="brew",
+        verbs=(
+            "services stop",
+            "services start",
+            "services restart",
+            "services run",
+            "services kill",
+            "services cleanup",
+        ),
+        reason="It changes the state of a service.",
+        match=("brew services restart postgresql",),
+        spare=("brew services list",),
+    ),
+    _rule(
+        id="postgres.control",
+        programs="pg_ctl pg_ctlcluster mysqladmin mongod rabbitmqctl kafka-server-stop.sh zkserver.sh catalina.sh",
+        text=(
+            r"(?:^|\s)(?:stop|restart|reload|promote|kill|shutdown|--shutdown|stop_app|reset"
+            r"|force_reset|forget_cluster_node|stop-\S+)(?:\s|$)"
+        ),
+        reason="It stops or changes a server.",
+        match=("pg_ctl stop -D data",),
+        spare=("pg_ctl status -D data", "rabbitmqctl list_queues"),
+    ),
+    _rule(
+        id="windows.services",
+        programs="sc net stop-service restart-service start-service set-service",
+        text=".",
+        reason="It changes the state of a service.",
+        match=("net stop spooler",),
+        spare=("netstat -an",),
+    ),
+    _rule(
+        id="loginctl.change",
+        programs="loginctl",
+        verbs=(
+            "kill-session",
+            "kill-user",
+            "terminate-session",
+            "terminate-user",
+            "terminate-seat",
+            "enable-linger",
+            "disable-linger",
+            "lock-session*",
+            "unlock-session*",
+            "activate",
+            "attach",
+            "flush-devices",
+        ),
+        reason="It ends or changes sessions.",
+        match=("loginctl terminate-session 3",),
+        spare=("loginctl list-sessions",),
+    ),
+)
