@@ -180,10 +180,7 @@ class Session:
     def _begin(self, conn: sqlite3.Connection, item: InboxRow) -> TurnRow:
         now = self._services.clock.now()
         ref = TurnRef(self.key, f"turn_{secrets.token_hex(10)}")
-        turns.start(conn, id=ref.turn, session=self.key, principal=item.principal, role=item.role, now=now)
-        turn = turns.running(conn, self.key)
-        if turn is None:
-            raise LookupError(f"turn {ref.turn} vanished inside its own unit of work")
+        turn = turns.start(conn, id=ref.turn, session=self.key, principal=item.principal, role=item.role, now=now)
         inbox.take(conn, item.id, ref.turn)
         messages.add_user(conn, self.key, ref.turn, item.text, now)
         self._services.writer.add(conn, ref, "turn.started", {"turn": ref.turn, "message_id": item.message_ref})

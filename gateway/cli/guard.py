@@ -6,7 +6,6 @@ It judges the text alone: policy, bans and grants are not asked.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,7 +27,7 @@ def assumptions_from_file(path: str | Path) -> Assumptions:
     Raises:
         click.UsageError: the file cannot be read, is no mapping, or has a key or a value that is not known.
     """
-    import yaml
+    import yaml  # noqa: PLC0415 - only --assume pays for it
 
     try:
         given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -65,7 +64,9 @@ def guard() -> None:
     """The group; its commands never run what they are given."""
 
 
-_assume = click.option("--assume", metavar="FILE", type=click.Path(dir_okay=False), help="YAML: user, home, workdir, gateway names.")
+_assume = click.option(
+    "--assume", metavar="FILE", type=click.Path(dir_okay=False), help="YAML: user, home, workdir, gateway names."
+)
 
 
 @guard.command("check")
@@ -80,9 +81,9 @@ def check(context: click.Context, command: str | None, *, jsonl: bool, as_json: 
         raise click.UsageError("give either COMMAND or --jsonl")
     judge = _guard_of(context, assume)
     if command is None:
-        context.exit(0 if _check_lines(judge, sys.stdin, sys.stdout) else 1)
+        context.exit(0 if _check_lines(judge, click.get_binary_stream("stdin"), click.get_text_stream("stdout")) else 1)
     judgement = judge.judge(command)
-    click.echo(json.dumps(summary(command, judgement), ensure_ascii=False) if as_json else judgement.verdict.label)
+    click.echo(json.dumps(summary(command, judgement)) if as_json else judgement.verdict.label)
     context.exit(0 if judgement.verdict is Verdict.SAFE else 1)
 
 
@@ -96,7 +97,9 @@ def explain(context: click.Context, command: str, *, as_json: bool, assume: str 
     judgement = _guard_of(context, assume).judge(command)
     if as_json:
         findings = [finding_data(one) for one in judgement.findings]
-        click.echo(json.dumps({**summary(command, judgement), "findings": findings, "scripts": list(judgement.scripts)}, ensure_ascii=False))
+        click.echo(
+            json.dumps({**summary(command, judgement), "findings": findings, "scripts": list(judgement.scripts)})
+        )
     else:
         click.echo("\n".join(_explained(judgement)))
     context.exit(0 if judgement.verdict is Verdict.SAFE else 1)
@@ -156,25 +159,23 @@ def _shown(text: str) -> str:
     return "".join(one if one.isprintable() or one == " " else one.encode("unicode_escape").decode() for one in text)
 
 
-def _check_lines(judge: Guard, source: Iterable[str], out: TextIO) -> bool:
+def _check_lines(judge: Guard, source: Iterable[bytes], out: TextIO) -> bool:
     """Judge JSON lines in order; whether all of them could be read."""
     good = True
     for number, line in enumerate(source, start=1):
-        if not line.strip():
-            continue
         command, error = _command_of(line)
         if command is None:
             good = False
             out.write(json.dumps({"line": number, "error": error}) + "\n")
         else:
-            out.write(json.dumps(summary(command, judge.judge(command)), ensure_ascii=False) + "\n")
+            out.write(json.dumps(summary(command, judge.judge(command))) + "\n")
     out.flush()
     return good
 
 
-def _command_of(line: str) -> tuple[str | None, str]:
+def _command_of(line: bytes) -> tuple[str | None, str]:
     if len(line) > MAX_LINE:
-        return None, f"the line is longer than {MAX_LINE} characters"
+        return None, f"the line is longer than {MAX_LINE} bytes"
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -150,7 +150,7 @@ def _copy(command: Command) -> Stream:
     state = command.state
     if len(command.operands) == 2:
         source, target = (state.resolve(one) for one in command.operands)
-        known = state.world.files.get(source)
+        known = command.stdin if source == "/dev/stdin" else state.world.files.get(source)
         if known is not None and not has_mark(target):
             state.world.files[target] = known
     return EMPTY

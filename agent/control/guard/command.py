@@ -107,7 +107,7 @@ class Command:
         self._text: str | None = None
         self.operands: list[str] = []
         if argv:
-            self._options, self.operands = parse_options(self._arguments(), self.spec)
+            self._options, self.operands = parse_options(self._arguments(), self.spec, self.name)
 
     def _arguments(self) -> list[str]:
         """The arguments; options in lower case where the program's name was not (the base set ignores case)."""
@@ -151,7 +151,7 @@ class Command:
 
     def _inert_options(self) -> frozenset[str]:
         if self.spec.verbs and self.operands:
-            return programs.GIT_VERBS.get(self.operands[0], programs.PLAIN).inert
+            return self.spec.inert | programs.VERBS.get(self.name, {}).get(self.operands[0], programs.PLAIN).inert
         return self.spec.inert
 
     @property
@@ -177,7 +177,7 @@ def base_name(word: str) -> str:
     return name[:-4] if name.endswith(".exe") else name
 
 
-def parse_options(arguments: list[str], spec: programs.Spec) -> tuple[list[tuple[str, str | None]], list[str]]:
+def parse_options(arguments: list[str], spec: programs.Spec, program: str = "") -> tuple[list[tuple[str, str | None]], list[str]]:
     """Split arguments into options with their values, and operands."""
     options: list[tuple[str, str | None]] = []
     operands: list[str] = []
@@ -193,7 +193,7 @@ def parse_options(arguments: list[str], spec: programs.Spec) -> tuple[list[tuple
             operands.append(word)
             if verb is None:
                 verb = word
-                spec = programs.GIT_VERBS.get(word, programs.PLAIN)
+                spec = programs.VERBS.get(program, {}).get(word, programs.PLAIN)
                 continue
             if spec.stops:
                 operands += arguments[index:]

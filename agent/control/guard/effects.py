@@ -136,6 +136,8 @@ TOUCHES: dict[str, tuple[Touch, ...]] = {
     "rename": (Touch(WRITE, "rest"),),
     "dpkg-divert": (),
 }
+for _name in ("vim", "vi", "nvim", "nano", "emacs", "micro", "pico", "joe", "mcedit", "gedit", "kate"):
+    TOUCHES[_name] = (Touch(READ, "all"), Touch(WRITE, "all"))
 for _name in _READERS:
     TOUCHES.setdefault(_name, (Touch(READ, "all"),))
 for _same, _as in (

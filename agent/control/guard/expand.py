@@ -19,6 +19,8 @@ _RUN = Expression(r"[^\\'\"`$*?\[<>~]+")
 _DOUBLE_RUN = Expression(r"[^\\\"`$]+")
 _NAME = Expression(r"[A-Za-z_]\w*|[0-9@*#?$!_-]")
 _TILDE = Expression(r"~([A-Za-z_][\w.-]*|\+|-)?(?=/|\Z|:)")
+#: bash looks for a tilde after the sign of anything that looks like an assignment.
+_NAMED = Expression(r"[A-Za-z_]\w*=(?=~)")
 _GLOB = str.maketrans({"*": STAR, "?": ONE, "[": SET})
 _ANSI = Expression(r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.))", re.DOTALL)
 _ANSI_NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
@@ -102,7 +104,11 @@ class _Scan:
 
     def word(self, raw: str) -> list[str]:
         position = 0
-        tilde = _TILDE.match(raw)
+        named = _NAMED.match(raw)
+        if named:
+            self._keep(named[0])
+            position = named.end()
+        tilde = _TILDE.match(raw, position)
         if tilde:
             self._keep(self._home(tilde[1]))
             position = tilde.end()

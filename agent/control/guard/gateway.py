@@ -164,6 +164,8 @@ def _weakens(command: Command) -> bool:
     if name in ("sed", "gsed"):
         for script in (*command.values("-e", "--expression"), *command.operands[:1]):
             texts += [match[2] for match in _SED_NEW.finditer(script)]
+            if any(_WEAK_VALUE.match(match[2]) and match[2] for match in _SED_NEW.finditer(script)):
+                return True
             texts += [match[1] for match in _SED_TEXT.finditer(script)]
     elif name in ("yq", "jq", "perl", "awk", "dasel", "crudini"):
         texts += command.argv[1:]

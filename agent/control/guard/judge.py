@@ -8,7 +8,7 @@ from agent.control.guard.expressions import Expression
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
 from agent.control.guard.command import Command, Reach
 from agent.control.guard.effects import Effect
-from agent.control.guard.marks import ENVIRON, GAPS, JOB, LOCAL, SECRET, has_gap, has_glob, visible
+from agent.control.guard.marks import ENVIRON, JOB, SECRET, has_gap, has_glob, visible
 from agent.control.guard.rules import facts, hardline_data, registry
 from agent.control.guard.rules.model import NEVER_GRANTED, PlaceRule, Reason, VariableRule
 from agent.control.guard.verdict import Assumptions, Finding, Shape, Verdict
@@ -19,7 +19,8 @@ MAX_FINDINGS = 64
 _SUBCOMMANDS = frozenset(effects.TOUCHES)
 _DEVICE_OK = Expression(r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty\w*|pts/.*|fd/.*|shm(?:/.*)?|ptmx|u?random|tcp/.*|udp/.*|console|log|\Z)")
 _SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
-_PRINTS = frozenset(("echo", "printf", "printenv", "tee", "logger", "cat", "wall", "write", "say"))
+_PRINTS = frozenset(("echo", "printf", "tee", "logger", "cat", "wall", "write", "say"))
+_SECRET_WORD = Expression(r"secret|token|passw|credential|api_?key|access_?key|private_?key", re.IGNORECASE)
 _ENDLESS = Expression(r"/dev/(?:zero|u?random|full)\Z")
 
 
@@ -145,6 +146,8 @@ class Judge:
             self.fact("unreadable.scripts", command)
         if name in _PRINTS and any(SECRET in one for one in command.argv[1:]):
             self._note("secret.variable", command)
+        if name in ("grep", "egrep", "rg", "ag") and ENVIRON in command.stdin.traits and not command.has("-c", "-q", "-v") and any(_SECRET_WORD.search(one) for one in command.operands[:1]):
+            self._note("secret.variable", command)
         if name in ("cat", "yes", "dd", "cp", "tee") and self._fills(command):
             self._note("disk.filler", command)
         if name in ("docker", "podman", "nerdctl"):
@@ -239,14 +242,10 @@ _PATH_PROGRAMS = frozenset(name for name, touches in effects.TOUCHES.items() if 
 
 
 def _variable_holds(rule: VariableRule, value: str) -> bool:
-    plain = value.strip(GAPS) if rule.value else value
     if rule.value:
-        return re.search(rule.value, plain or value, re.IGNORECASE) is not None
+        return re.search(rule.value, visible(value), re.IGNORECASE) is not None
     return not (rule.harmless and re.search(rule.harmless, value, re.IGNORECASE))
 
 
-def is_local(traits: frozenset[str]) -> bool:
-    """Whether a stream may hold local data."""
-    return bool(traits & {LOCAL, ENVIRON})
 
 

@@ -13,7 +13,7 @@ from agent.control.guard.expressions import Expression
 # Cc and Cf, and the default-ignorable fillers of Hangul.
 _HIDDEN = Expression(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _PRIVATE = Expression("[\ue000-\uf8ff]")
 _JOINER = "\u200d"

@@ -344,6 +344,8 @@ class _Lexer:
     def _word(self, position: int) -> int:
         source = self.source
         plain = _PLAIN_WORD.match(source, position)
+        if plain and source.startswith("=(", plain.end() - 1):
+            plain = None
         end = plain.end() if plain else self.skip_word(position)
         raw = source[position:end]
         at_start, target = self.at_start, self.after_redirect

@@ -14,7 +14,7 @@ class Spec(NamedTuple):
         long_dash: ``-name`` is one option and no cluster.
         stops: options end at the first operand.
         signals: ``-KILL`` and ``-9`` are one option and no cluster.
-        verbs: what follows the first operand has a grammar of its own, see :data:`GIT_VERBS`.
+        verbs: what follows the first operand has a grammar of its own, see :data:`VERBS`.
     """
 
     values: frozenset[str] = frozenset()
@@ -44,10 +44,35 @@ _KUBE = spec(
     "n namespace s server context cluster user kubeconfig o output f filename l selector c container p patch token as replicas "
     "field-selector grace-period timeout tail since type v image overrides cascade",
 )
-_DOCKER = spec("H host c context l log-level config f file p project-name profile project-directory env-file ansi filter format n s t time signal", "dry-run")
+_DOCKER = spec("H host c context l log-level config f file p project-name profile project-directory env-file ansi", "dry-run", stops=True)._replace(
+    verbs=True
+)
+_DOCKER_STOPS = spec("s signal t time")
+_DOCKER_LISTS = spec("f filter format n last")
 _APT = spec("t o c target-release option config-file", "s simulate dry-run just-print recon no-act download-only")
 _HELM = spec("n namespace kube-context kubeconfig version f values set timeout repo", "dry-run")
 _GIT = spec("C c git-dir work-tree namespace exec-path config-env super-prefix list-cmds attr-source", stops=True)._replace(verbs=True)
+_DOCKER_VERBS: dict[str, Spec] = {
+    "compose": spec("f file p project-name profile project-directory env-file ansi parallel t timeout", "dry-run"),
+    "container": _DOCKER_STOPS,
+    "rm": _DOCKER_STOPS,
+    "rmi": _DOCKER_STOPS,
+    "kill": _DOCKER_STOPS,
+    "stop": _DOCKER_STOPS,
+    "restart": _DOCKER_STOPS,
+    "down": spec("t timeout rmi"),
+    "ps": _DOCKER_LISTS,
+    "images": _DOCKER_LISTS,
+    "inspect": spec("f format type"),
+    "logs": spec("n tail since until"),
+    "build": spec("f file t tag build-arg label target platform network cache-from cache-to o output progress secret ssh"),
+    "system": spec("filter format"),
+    "volume": spec("filter format f-arg d driver o opt label"),
+    "image": spec("filter format f-arg"),
+    "network": spec("filter format d driver subnet"),
+    "update": spec("m memory c cpus restart cpu-shares pids-limit"),
+    "scale": spec("t timeout"),
+}
 #: Options with a value of git's verbs.
 GIT_VERBS: dict[str, Spec] = {
     "add": spec("chmod pathspec-from-file", "n dry-run"),
@@ -200,7 +225,7 @@ SPECS: dict[str, Spec] = {
     "at": spec("q t f", stops=False),
     "su": spec("c g G s w command session-command group shell", stops=False),
     "chroot": spec("userspec groups", stops=True),
-    "openssl": spec(long_dash=True),
+    "openssl": spec("in out inkey keyout passin passout pass k K iv S engine connect servername CAfile CApath cert key days subj newkey config extfile signkey CA CAkey set_serial addext name", long_dash=True),
     "ansible": spec("m a i u l b-arg e module-name args inventory user limit extra-vars forks f become-user private-key M c T", "C check syntax-check list-hosts list-tasks"),
     "cmake": spec("E G D S B P", stops=False),
     "split": spec("b C l n a filter bytes lines number suffix-length additional-suffix"),
@@ -241,6 +266,13 @@ for _same, _as in (
     ("mutt", "mail"), ("gshred", "shred"), ("gtruncate", "truncate"), ("ansible-playbook", "ansible"), ("cfdisk", "fdisk"), ("gdisk", "fdisk"),
 ):
     SPECS[_same] = SPECS[_as]
+
+
+#: What follows the first operand, by program and verb.
+VERBS: dict[str, dict[str, Spec]] = {
+    "git": GIT_VERBS,
+    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _DOCKER_VERBS),
+}
 
 
 def spec_of(name: str) -> Spec:

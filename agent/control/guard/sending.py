@@ -14,6 +14,7 @@ _LOOPBACK = Expression(
 _DATA = ("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--data-raw", "--url-query")
 _FORMS = ("-F", "--form")
 _REMOTE_PATH = Expression(r"^(?:[\w.+-]+@)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9_][\w.-]+|\w):(?!\\)(?!//)")
+_CREDENTIAL_HEADER = Expression(r"\s*(?:(?:proxy-)?authorization|cookie|private-token|x-[\w-]*(?:token|key|auth)[\w-]*)\s*:", re.IGNORECASE)
 _BUCKET = Expression(r"^(?:s3|gs|az|abfss?|r2|b2|swift|oss|cos|wasbs?|hdfs|sftp|ftp|scp|rsync)://|^[\w-]+:(?!//)\S*$")
 _URL = Expression(r"^(?:\w+://|[\w-]+(?:\.[\w-]+)+(?:[:/]|$))")
 _LOCAL = (OUTPUT, SECRET, GATEWAY)
@@ -67,6 +68,9 @@ def _curl(command: Command) -> bool:
     for value in command.values(*_FORMS):
         body = value.split("=", 1)[-1]
         if (body[:1] in "@<" and (not body[1:].startswith("-") or _fed(command))) or _own(value):
+            return True
+    for value in command.values("-H", "--header"):
+        if OUTPUT in value and not _CREDENTIAL_HEADER.match(value):
             return True
     return any(_leaks(one, command) for one in urls)
 

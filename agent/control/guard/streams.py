@@ -32,6 +32,8 @@ from agent.control.guard.state import State
 #: Longer texts are not followed.
 MAX_TEXT = 65_536
 
+#: Patterns that could take for ever: a repeated group with a repetition or a choice in it.
+_COSTLY = Expression(r"\)[*+{?]|[*+}?][*+{]")
 _FORMAT = Expression(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([bqsdiouxXc]))")
 _QUIET = frozenset(
     (
@@ -289,6 +291,8 @@ def names_gateway(pattern: str, command: Command, *, whole: bool = False) -> boo
         return False
     if whole:
         return pattern == name
+    if _COSTLY.search(pattern) or sum(pattern.count(char) for char in "*+{") > 6:
+        return name in pattern
     try:
         expression = re.compile(literal(pattern), re.IGNORECASE)
     except re.error:

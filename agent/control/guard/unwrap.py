@@ -36,6 +36,8 @@ Follower = Callable[[Command, "Evaluator"], "Stream | None"]
 
 _ASSIGN = Expression(r"[A-Za-z_]\w*=")
 _SHEBANG = Expression(r"#!\s*(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)")
+#: Tools that yarn and pnpm run by their bare name.
+_PACKAGE_TOOLS = frozenset(("rimraf", "del-cli", "prisma", "sequelize", "sequelize-cli", "knex", "typeorm", "mikro-orm", "drizzle-kit", "serverless", "sls", "cdk", "wrangler", "firebase", "vercel", "lerna", "semantic-release"))
 #: Programs that a glob in command position may mean; the harmful ones are enough.
 _GLOBBED = ("rm", "dd", "mkfs", "chmod", "chown", "shred", "bash", "sh", "kill", "reboot", "shutdown", "nc", "python3", "perl", "find")
 
@@ -232,6 +234,8 @@ def _wrapped(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper) 
         if name in wrapper.text_options and value:
             out = run_text(value, command, evaluator, where)
     if wrapper.verbs:
+        if operands and command.name in ("yarn", "pnpm") and operands[0] in _PACKAGE_TOOLS:
+            return evaluator.argv(operands, command)
         if not operands or operands[0] not in wrapper.verbs:
             code.option_payloads(command, evaluator)
             return None
@@ -243,17 +247,17 @@ def _wrapped(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper) 
     operands = operands[wrapper.leading :] if wrapper.leading else operands
     if wrapper.leading and operands[:1] == ["--"]:
         operands = operands[1:]
-    return _inner(command, evaluator, wrapper, operands, where) or out
+    return _inner(command, evaluator, wrapper, options, operands, where) or out
 
 
-def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, operands: list[str], where: Where) -> Stream | None:
+def _inner(command: Command, evaluator: Evaluator, wrapper: wrappers.Wrapper, options: list[tuple[str, str | None]], operands: list[str], where: Where) -> Stream | None:
     assigns: dict[str, str] = {}
     while wrapper.assigns and operands and _ASSIGN.match(operands[0]):
         name, _, value = operands[0].partition("=")
         assigns[name] = value
         operands = operands[1:]
     if command.name == "env":
-        split = command.value("-S", "--split-string")
+        split = next((value for name, value in options if name in ("-S", "--split-string")), None)
         if split:
             return run_text(" ".join((split, *operands)), command, evaluator, where)
     if not operands:

@@ -40,8 +40,9 @@ RULES: tuple[Rule, ...] = (
     Rule(**_DISK, id="fsck.repair", programs="fsck fsck.* e2fsck xfs_repair btrfsck ntfsfix reiserfsck dosfsck", without="-n -N --no-modify", reason="It repairs a file system by writing to it.", match=("sudo fsck -y /dev/sdb1",), spare=("fsck -n /dev/sdb1", "fsck -N /dev/sdb1")),
     Rule(**_DISK, id="disk.change", programs="resize2fs tune2fs xfs_growfs xfs_admin e2label fatlabel swaplabel debugfs partprobe growpart badblocks hdparm nvme sg_format sdparm blockdev fstrim e2image resize.f2fs",
          text=r"^(?!.*(?:(?:^|\s)-l\b|(?:^|\s)-[iIrtTgCN]+(?:\s|$)|\blist\b|\bid-|smart-log|--get|--report|-R\s+['\"]?(?:stat|ls|cat))).+", reason="It changes a disk or a file system.", match=("sudo resize2fs /dev/vg0/home 20G",), spare=("hdparm -I /dev/sda", "tune2fs -l /dev/sda1", "nvme list", "blockdev --getsize64 /dev/sda")),
-    Rule(**_DISK, id="disk.partition", programs="fdisk cfdisk gdisk sgdisk sfdisk parted partx kpartx wipefs blkdiscard diskutil gpart", without="-l --list -d --dump -p --print -L --show -v --verify -i -F -J --json -x -s",
+    Rule(**_DISK, id="disk.partition", programs="fdisk cfdisk gdisk sgdisk sfdisk parted partx kpartx blkdiscard diskutil gpart", without="-l --list -d --dump -p --print -L --show -v --verify -i -F -J --json -x -s",
          text=r"^(?!.*(?:\bprint\b|\blist\b|\binfo\b|\bunit\b.*\bprint\b|\bverify|--info|-l\b|align-check)).+", reason="It changes partitions.", match=("parted disk.img mklabel gpt",), spare=("sudo fdisk -l", "sudo parted /dev/sda print", "diskutil list")),
+    Rule(**_DISK, id="disk.wipefs", programs="wipefs", options="-a --all -o --offset", reason="It wipes the marks of a file system.", match=("wipefs -a disk.img",), spare=("wipefs disk.img", "wipefs -n -a disk.img")),
     Rule(**_DISK, id="fallocate", programs="fallocate", options="-d -z -c -p --collapse-range --punch-hole --zero-range --dig-holes", reason="It removes content of a file.", match=("fallocate -p -o 0 -l 1G f",), spare=("fallocate -l 1G f",)),
 )  # fmt: skip
 

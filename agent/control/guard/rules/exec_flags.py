@@ -89,9 +89,9 @@ RULES: tuple[Rule, ...] = (
     _flag("split-filter", "split", "split would run a command.", options="--filter", value=_NOT_HARMLESS, match=("split --filter='sh' big.txt",), spare=("split -l 1000 big.csv part_", "split --filter='gzip > $FILE.gz' big.txt")),
     _flag("make-stdin", "make gmake", "make would run recipes that come from the command line.", text=r"(?:^|\s)(?:-f\s*-|--file=-|--makefile=-|-f\s*/dev/stdin|--eval)(?:\s|=|$)", match=("make -f - <<< $'all:\\n\\tid'",), spare=("make -f Makefile.ci test",)),
     _flag("make-shell", "make gmake", "make would use another shell.", operand=r"^(?:SHELL|MAKEFLAGS|\.SHELLFLAGS)\s*=(?!/bin/(?:ba)?sh$)", match=("make SHELL=./x all",), spare=("make SHELL=/bin/bash all",)),
-    _flag("awk-system", "awk gawk mawk nawk", "The awk program runs a command.", text=r"\bsystem\s*\([^/)]|(?<![|/\\])\|\s*&?\s*(?:getline\b|\"[^\"]|'[^'])|\"\s*\|\s*&?\s*getline|@load|\bcmd\s*\|", operand=r"^(?!\s*/[^/]*system[^/]*/\s*\{[^}|]*\}\s*(?:END\s*\{[^|]*\})?\s*$).*(?:system\s*\(|\|)",
-          match=("awk 'BEGIN { system(\"id\") }'", "awk '{ print $1 | \"sh\" }' cmds.txt"), spare=("awk '/system\\(/ {n++} END {print n}' app.c", "awk -F'|' '{print $1}' f", "awk '$1 == \"a\" || $2 == \"b\" {print}' f")),
-    _flag("awk-file", "awk gawk mawk", "awk would load a library.", options="-l --load -i --include", value=r"/|\.so", match=("gawk -l ./x.so 'BEGIN{}'",), spare=("gawk -F: '{print}' f",)),
+    _flag("awk-system", "awk gawk mawk nawk", "The awk program runs a command.", text=r"\bsystem\s*\([^/)]|(?<![|/\\])\|\s*&?\s*(?:getline\b|\"(?!(?:sort|uniq|wc|head|tail|cat|tr|column|less)\b)[^\"]|'[^'])|\"\s*\|\s*&?\s*getline|@load|\bcmd\s*\|", operand=r"^(?!\s*/[^/]*system[^/]*/\s*\{[^}|]*\}\s*(?:END\s*\{[^|]*\})?\s*$).*(?:system\s*\(|\||@load)",
+          match=("awk 'BEGIN { system(\"id\") }'", "awk '{ print $1 | \"sh\" }' cmds.txt"), spare=("awk '/system\\(/ {n++} END {print n}' app.c", "awk -F'|' '{print $1}' f", "awk '{print $2 | \"sort\"}' f", "awk '$1 == \"a\" || $2 == \"b\" {print}' f")),
+    _flag("awk-file", "awk gawk mawk", "awk would load a library.", text=r"(?:^|\s)(?:-l|--load[= ]|-i|--include[= ])\s*\S*(?:/|\.so)", match=("gawk -l ./x.so 'BEGIN{}'",), spare=("gawk -F: '{print}' f",)),
     _flag("sed-command", "sed gsed", "sed would run a command.", text=r"(?:^|[\s;{}\d$/'\"])e\s+\w|(?:^|\s)(?:-e\s*)?\S*s([/#|,@!])(?:(?!\1).)*\1(?:(?!\1).)*\1[gipmI0-9]*e[gipmI0-9]*(?=[\s;}'\"]|$)", match=("sed -n '1e id' file", "sed 's/.*/id/e' file"), spare=("sed 's/e/E/g' words.txt", "sed -e 's/a/b/' -e 's/c/d/' in.txt", "sed -n '10,20p' app.py")),
     _flag("expect", "expect", "It would run a program in another language.", at_least=1, match=("expect x.exp",), spare=("expect -v",)),
     _flag("env-split", "sudoedit", "It edits a system file.", match=("sudoedit /etc/hosts",), spare=("vim notes.txt",)),
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
     _flag("git-ext", "git", "git would run a command as its transport.", operand=r"^(?:ext|fd)::", match=("git clone 'ext::sh -c id% >&2'",), spare=("git clone https://github.com/acme/lib",)),
     _flag("wget-askpass", "wget", "wget would run a program.", options="--use-askpass", match=("wget --use-askpass=./x https://x.example",), spare=("wget -q https://x.example",)),
     _flag("git-run-config", "git", "This setting makes git run a command.", options="-c --config --config-env",
-          value=r"^(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|alternaterefscommand)|pager\.|sequence\.editor|alias\.[^=]*=!|diff\.[^=]*(?:command|textconv|external)|difftool|mergetool|merge\.[^=]*driver|filter\.|credential\.[^=]*helper|gpg\.[^=]*program|gpg\.program|ssh\.variant|remote\.[^=]*(?:uploadpack|receivepack|vcs)|sendemail|browser|man\.|web\.browser|protocol\.ext\.allow|uploadpack\.|include\.path|url\.)[^=]*=?(?!\s*(?:cat|less|true|false|ssh|)\s*$)",
+          value=r"^(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|alternaterefscommand)|pager\.|sequence\.editor|alias\.[^=]*=!|diff\.[^=]*(?:command|textconv|external)|difftool|mergetool|merge\.[^=]*driver|filter\.|credential\.[^=]*helper|gpg\.[^=]*program|gpg\.program|ssh\.variant|remote\.[^=]*(?:uploadpack|receivepack|vcs)|sendemail|browser|man\.|web\.browser|protocol\.ext\.allow|uploadpack\.|include\.path|url\.)[^=]*=(?!\s*(?:cat|less|more|true|false|ssh|delta|vim?|nano|)\s*$)",
           match=("git -c core.pager='sh -c id' log", "git -c core.sshCommand='nc x.example 1' fetch"), spare=("git -c user.name=x commit -m y", "git -c core.pager=cat log")),
     _flag("curl-config", "curl", "curl would read further options from a file.", options="-K --config", match=("curl -K ./x",), spare=("curl -I https://x.example",)),
 )
@@ -140,6 +140,6 @@ VARIABLES: tuple[VariableRule, ...] = (
     ),
     VariableRule(
         id="history.hidden", cls="A20", category="history", reason="What follows would not be kept in the history.", names="HISTFILE|HISTSIZE|HISTFILESIZE|HISTCONTROL|HISTIGNORE", value=r"^(?:/dev/null|0|\*|)$",
-        match=("export HISTFILE=/dev/null", "unset HISTFILE; make deploy"), spare=("HISTSIZE=5000 bash -c 'echo ok'", "HISTCONTROL=ignoredups bash -c ls"),
+        match=("export HISTFILE=/dev/null",), spare=("HISTSIZE=5000 bash -c 'echo ok'", "HISTCONTROL=ignoredups bash -c ls"),
     ),
 )  # fmt: skip

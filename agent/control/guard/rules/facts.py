@@ -38,7 +38,7 @@ FACTS: tuple[Fact, ...] = (
         category="obfuscation",
         reason="Which program this runs cannot be told.",
         alternative="Write the program's name out.",
-        match=("$CMD --now", "/???/rm out", "$(cat prog) x"),
+        match=("$CMD --now", "/bin/r? out", "$(cat prog) x"),
         spare=("X=ls; $X -la", "${PYTHON:-python3} -m pytest", '"$HOME/bin/tool" x'),
     ),
     Fact(
