@@ -48,8 +48,6 @@ class TestGlobalOptions:
 
     @pytest.mark.parametrize("command", list(cli.COMMANDS))
     def test_every_command_takes_them(self, command: str) -> None:
-        if command == "guard" and not (Path(cli.__file__).parent / "guard.py").exists():
-            pytest.skip("not built in")
         context = click.Context(cli.cli)
 
         def check(found: click.Command | None) -> None:
