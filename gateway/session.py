@@ -21,7 +21,7 @@ from agent.loop import run_conversation
 from agent.models.base import Model
 from agent.tools.registry import Registry
 from agent.turn_context import Answer, TurnContext, TurnLimits
-from gateway.activity import Pulse, TurnActivity
+from gateway.activity import Pulse, StageObserver, TurnActivity
 from gateway.journal import EventWriter, TurnEvents, TurnJournal, TurnRef
 from gateway.slots import Slots
 from gateway.store import inbox, messages, sessions, turns
@@ -63,8 +63,8 @@ class Mind(Protocol):
         ...
 
 
-class TurnObserver(Protocol):
-    """Counts turns."""
+class TurnObserver(StageObserver, Protocol):
+    """Counts turns and times the model."""
 
     def turn_ended(self, status: str) -> None:
         """A turn is over."""
@@ -189,7 +189,7 @@ class Session:
     async def _run(self, claim: _Claim, ref: TurnRef) -> None:
         self._turn, self._stop_reason, self._stop_text = ref, None, ""
         self._over.clear()
-        activity = TurnActivity(self._pulse)
+        activity = TurnActivity(self._pulse, self._services.observer)
         activity.touch("turn started")
         self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
         try:
