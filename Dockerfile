@@ -22,7 +22,8 @@ FROM ${BASE}
 RUN if ! command -v tini >/dev/null; then \
       apt-get update -qq && apt-get install -y -qq --no-install-recommends tini && rm -rf /var/lib/apt/lists/*; \
     fi \
- && useradd --system --uid 10001 --home-dir /var/lib/ostiary --shell /usr/sbin/nologin ostiary \
+ && groupadd --system --gid 10001 ostiary \
+ && useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/ostiary --shell /usr/sbin/nologin ostiary \
  && install --directory --owner ostiary --group ostiary --mode 0700 /var/lib/ostiary
 COPY --from=build /opt/ostiary/.venv /opt/ostiary/.venv
 ENV PATH=/opt/ostiary/.venv/bin:$PATH \

@@ -21,8 +21,8 @@ run: .venv/.run ## start the daemon here and print the link to its page; ARGS="-
 	@exec .venv/bin/ostiary run $(ARGS)
 
 test: check ## everything that CI runs; TESTS="tests/gateway -k config" for a part
-	@scripts/browser
-	.venv/bin/python -m pytest -n auto $(TESTS)
+	@scripts/browser && without= || without=--ignore=tests/browser; \
+	set -x; .venv/bin/python -m pytest -n auto $$without $(TESTS)
 
 check: .venv/.dev ## format, lint, types, arrows between the rooms, dependencies, lock
 	.venv/bin/ruff format --check --quiet .

@@ -1,8 +1,8 @@
 """The store beside bare SQLite, same file system and same ``synchronous``, in one run.
 
 ``python -m bench.store [--units N] [--synchronous full|normal]`` prints one JSON object. Each unit is one inbox row;
-``in_flight`` callers each await their own commit. Bare is the sqlite3 module on one thread: as many rows a transaction as
-are in flight in the store.
+``in_flight`` callers each await their own commit. Bare is the sqlite3 module on one thread with as many rows a
+transaction as are in flight in the store.
 """
 
 from __future__ import annotations

@@ -36,6 +36,10 @@ class EventWriter:
             conn, self._ids, session=ref.session, turn=ref.turn or None, type=kind, data=data, now=self._now()
         )
 
+    def add_all(self, conn: sqlite3.Connection, ref: TurnRef, *items: tuple[str, dict[str, object]]) -> None:
+        """Several kept events, as pairs of type and data."""
+        events.append_all(conn, self._ids, session=ref.session, turn=ref.turn or None, items=items, now=self._now())
+
 
 class TurnJournal:
     """Writes each step before the next one is taken."""

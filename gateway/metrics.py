@@ -15,7 +15,7 @@ from agent.control.clock import Clock
 #: Of :meth:`Metrics.render`.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-STAGES = ("validate", "policy", "guard", "grant", "confirm", "sandbox", "model", "commit")
+STAGES = ("validate", "policy", "guard", "grant", "engine", "confirm", "sandbox", "model", "commit")
 TURN_STATUSES = ("done", "failed", "cancelled")
 OUTCOMES = ("approved", "denied", "timed_out", "cancelled", "undeliverable", "answered")
 REFUSALS = ("stranger", "queue_full", "unavailable", "too_large", "unauthorized")

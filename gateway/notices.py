@@ -36,6 +36,6 @@ class Notices:
 
     def sent(self, key: str, lane: str) -> None:
         """After the commit of :meth:`add`."""
-        self._hub.stored(key)
+        self._hub.stored(key, settles=True)
         if lane:
             self._outbound.wake(lane)

@@ -22,6 +22,7 @@ from agent.control.redact import Redactor
 from agent.control.sandbox.base import Limits, Mount, Profile, SandboxUnavailable
 from agent.control.sandbox.bubblewrap import Bubblewrap
 from agent.control.sandbox.engines import Engines
+from agent.control.sandbox.orphans import sweep_orphans
 from agent.models.base import Model
 from agent.models.offline import OfflineModel
 from agent.prompt import system_prompt
@@ -49,6 +50,7 @@ from gateway.sessions import Sessions
 from gateway.slash.context import Toolbox
 from gateway.slash.control import Controls
 from gateway.slots import Slots
+from gateway.store import meta
 from gateway.store.audit import Chain
 from gateway.store.database import Database
 from gateway.store.events import EventIds
@@ -102,7 +104,10 @@ class EngineWatch:
         self._problem = "The sandbox has not been tried yet."
 
     async def run(self) -> None:
-        """Try for as long as the daemon lives."""
+        """Clear away what a killed daemon has left, then try for as long as the daemon lives."""
+        swept = await asyncio.to_thread(sweep_orphans)
+        if swept:
+            log.warning("orphans_swept", pids=swept)
         while True:
             try:
                 engine = await self.engines.get()
@@ -197,6 +202,8 @@ async def build_core(
 ) -> Core:
     """Build and join everything; nothing runs yet."""
     boot = secrets.token_hex(8)
+    # lets `ostiary grants list` tell the grants of this run from those of earlier ones
+    await db.write(lambda conn: meta.put(conn, "boot", boot))
     ids = await db.read(lambda conn: EventIds.begin(conn, clock.now()))
     hub, slots = EventHub(), Slots(settings.gateway.max_running_turns)
     writer = EventWriter(ids, clock.now)

@@ -14,7 +14,13 @@ MAX_WAITING = 256
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Events were committed; read them from the store."""
+    """Events were committed; read them from the store.
+
+    Attributes:
+        settles: a turn or a word of control has ended, which is what a waiting call is for.
+    """
+
+    settles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,10 @@ class _Live:
 
 
 class Reader:
-    """One reader's mailbox; ``deltas`` is False for readers who only care for what is stored."""
+    """One reader's mailbox; ``ends_only`` for readers who wait for an end and care for nothing on the way."""
 
-    def __init__(self, *, deltas: bool = True) -> None:
-        self._deltas = deltas
+    def __init__(self, *, ends_only: bool = False) -> None:
+        self._ends_only = ends_only
         self._signals: deque[Signal] = deque()
         self._arrived = asyncio.Event()
         self.lagging = False
@@ -53,11 +59,11 @@ class Reader:
 
     def put(self, signal: Signal) -> None:
         """Add a signal; never blocks."""
+        if self._ends_only and not (isinstance(signal, Stored) and signal.settles):
+            return
         if isinstance(signal, Stored):
             if not self._signals or not isinstance(self._signals[-1], Stored):
                 self._signals.append(signal)
-        elif not self._deltas:
-            return
         elif self.lagging or len(self._signals) >= MAX_WAITING:
             self.lagging = True
         else:
@@ -91,9 +97,9 @@ class EventHub:
         self._closed = False
 
     @contextmanager
-    def reader(self, session: str, *, deltas: bool = True) -> Iterator[Reader]:
+    def reader(self, session: str, *, ends_only: bool = False) -> Iterator[Reader]:
         """A mailbox for the session's signals from now on."""
-        reader = Reader(deltas=deltas)
+        reader = Reader(ends_only=ends_only)
         if self._closed:
             reader.close()
         readers = self._readers.setdefault(session, set())
@@ -105,10 +111,10 @@ class EventHub:
             if not readers:
                 self._readers.pop(session, None)
 
-    def stored(self, session: str) -> None:
-        """Events of ``session`` were committed."""
+    def stored(self, session: str, *, settles: bool = False) -> None:
+        """Events of ``session`` were committed; see :class:`Stored` for ``settles``."""
         for reader in self._readers.get(session, ()):
-            reader.put(Stored())
+            reader.put(Stored(settles))
 
     def delta(self, session: str, turn: str, text: str) -> None:
         """A piece of the answer streamed."""

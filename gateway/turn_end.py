@@ -87,7 +87,7 @@ class TurnEnder:
         ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending))
         self._hub.text_ended(ref.session)
         self._asks.wake(ended)
-        self._hub.stored(ref.session)
+        self._hub.stored(ref.session, settles=True)
         if lane:
             self._outbound.wake(lane)
         return more
@@ -117,20 +117,23 @@ class TurnEnder:
     def _unit(self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending) -> tuple[list[AskRow], bool, str]:
         now = self._now()
         if not turns.finish(conn, ref.turn, ending.status, now):
-            return [], inbox.next_queued(conn, ref.session) is not None, ""
+            return [], inbox.has_queued(conn, ref.session), ""
         ended = self._asks.cancel_turn(conn, ref.turn, now)
-        for call in messages.unanswered(conn, ref.turn):
+        # A turn that was answered has answered every call before; only one that was cut short leaves some open.
+        for call in messages.unanswered(conn, ref.turn) if ending.status != "done" else ():
             text = call.result if call.state == "ended" and call.result else CALL_CANCELLED
             messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
         messages.add_final(conn, ref.session, ref.turn, ending.text, ending.status, now)
-        self._writer.add(conn, ref, "message", message_data(ref.turn, ending.text, final=True))
-        self._writer.add(conn, ref, "turn.finished", {"turn": ref.turn, "status": ending.status})
-        for item in inbox.of_turn(conn, ref.turn):
-            inbox.finish(conn, item.id)
-        sessions.touch(conn, ref.session, now)
-        session = sessions.get(conn, ref.session)
+        self._writer.add_all(
+            conn,
+            ref,
+            ("message", message_data(ref.turn, ending.text, final=True)),
+            ("turn.finished", {"turn": ref.turn, "status": ending.status}),
+        )
+        inbox.finish_turn(conn, ref.turn)
+        session = sessions.touch(conn, ref.session, now)
         lane = self.say(conn, session, ref.turn, ending.text) if session else ""
-        return ended, inbox.next_queued(conn, ref.session) is not None, lane
+        return ended, inbox.has_queued(conn, ref.session), lane
 
 
 def lane_of(session: SessionRow) -> str:

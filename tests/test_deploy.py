@@ -15,6 +15,16 @@ from gateway.config import Config
 DEPLOY = Path(__file__).parents[1] / "deploy"
 UNIT = DEPLOY / "systemd" / "ostiary.service"
 
+#: Settings under which bubblewrap, or what runs in it, fails.
+BREAKING = (
+    "RestrictNamespaces",
+    "ProcSubset",
+    "ProtectProc",
+    "ProtectKernelTunables",
+    "ProtectHostname",
+    "MemoryDenyWriteExecute",
+)
+
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 
@@ -54,15 +64,13 @@ class TestUnit:
     def test_bad_configuration_is_not_restarted(self) -> None:
         assert settings()["RestartPreventExitStatus"] == ["78"]
 
-    @pytest.mark.parametrize(
-        "name", ["RestrictNamespaces", "ProcSubset", "ProtectProc", "ProtectKernelTunables", "MemoryDenyWriteExecute"]
-    )
+    @pytest.mark.parametrize("name", BREAKING)
     def test_what_breaks_sandboxes_is_left_out(self, name: str) -> None:
         assert name not in settings()
 
     def test_what_sandboxes_need_is_allowed(self) -> None:
         assert "AF_NETLINK" in settings()["RestrictAddressFamilies"][0]
-        assert "@mount" in settings()["SystemCallFilter"][0]
+        assert {"@mount", "sethostname"} <= set(settings()["SystemCallFilter"][0].split())
 
     @needs_systemd
     def test_verify(self, tmp_path: Path) -> None:
@@ -76,3 +84,10 @@ class TestUnit:
         command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", str(UNIT)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout[-300:]
+
+
+def test_one_version_of_uv() -> None:
+    """The image and the set-up install from the lock with the same program."""
+    root = DEPLOY.parent
+    setup = re.findall(r"^UV_VERSION=(\S+)", (root / "scripts" / "setup").read_text(), re.MULTILINE)
+    assert setup == re.findall(r"uv==(\S+)", (root / "Dockerfile").read_text())

@@ -16,6 +16,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 
 from agent.control.clock import SystemClock
 
@@ -46,9 +47,29 @@ def test_bad_child():
     keep.append(subprocess.Popen(["sleep", "60"]))
 
 
+def of_ours(text):
+    # as if it stood in a module of ours, which must not block
+    names = {}
+    exec(compile(text, SystemClock.now.__code__.co_filename, "exec"), names)
+    return names["block"]
+
+
+async def test_good_blocking_of_a_test():
+    time.sleep(0.001)
+    of_ours("import time\\ndef block(): time.sleep(0.001)")()
+
+
 async def test_bad_blocking():
-    # a frame of a module of ours that blocks, which none of them should have
-    exec(compile("import time; time.sleep(0.001)", SystemClock.now.__code__.co_filename, "exec"))
+    await of_ours("import time\\nasync def block(): time.sleep(0.001)")()
+
+
+async def test_bad_blocking_in_a_callback():
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    block = of_ours("import time\\ndef block(): time.sleep(0.001)")
+    loop.set_exception_handler(lambda _, context: done.set_exception(context["exception"]))
+    loop.call_soon(block)
+    await done
 """
 
 
@@ -68,7 +89,7 @@ def test_guards(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> N
     )
     pytester.makepyfile(CASES.replace("HOME_BEFORE", repr(os.environ["HOME"])))
     result = pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=5, failed=1, errors=2)
+    result.assert_outcomes(passed=6, failed=2, errors=2)
     result.stdout.fnmatch_lines_random(
         [
             "*tasks were left running: forgotten*",

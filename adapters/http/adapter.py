@@ -46,6 +46,8 @@ from adapters.http.streams import KEEPALIVE_S, MAX_STREAMS, WRITE_S, Streams
 
 #: Seconds within which the body of a request must have arrived.
 BODY_S = 30.0
+#: Seconds that what is being stored may take in :meth:`HttpAdapter.stop`.
+STOP_S = 5.0
 #: Requests of one caller that may wait for a turn at once; further ones are told at once where the turn stands.
 MAX_WAITS = 128
 
@@ -104,7 +106,10 @@ class HttpAdapter:
         self._stopping.set()
         await self._streams.close()
         if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            _, late = await asyncio.wait(self._tasks, timeout=STOP_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def health(self) -> Health:
         """Ready from start to stop: there is nothing to connect to."""

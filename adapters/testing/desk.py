@@ -353,6 +353,10 @@ class MemoryDesk:
         data |= {"choice": end.choice or None, "by": end.by or None}
         self.tell(ask.turn.session, "ask.settled", data)
 
+    def forget_asks(self) -> None:
+        """Lose all asks, as a gateway would that kept them in memory only."""
+        self._asks.clear()
+
     # What turns call
 
     def tell(self, session: MemorySession, kind: str, data: dict[str, object], *, kept: bool = True) -> None:

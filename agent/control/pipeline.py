@@ -175,7 +175,7 @@ class Pipeline:
                 digest,
                 CommandStatus.REFUSED,
                 "guard",
-                f"{worst.reason} ({worst.rule}).",
+                f"{worst.reason.rstrip('.')} ({worst.rule}).",
                 rules=judgement.rules,
                 alternative=worst.alternative,
             )
@@ -373,6 +373,6 @@ def _sentence(judgement: Judgement) -> str:
     """The worst finding's reason, how many more there are, and the safer way."""
     worst = judgement.findings[0]
     more = len(judgement.findings) - 1
-    others = f" and {more} more finding{'s' if more > 1 else ''}" if more else ""
+    others = f" ({more} more finding{'s' if more > 1 else ''}.)" if more else ""
     safer = f" Safer: {worst.alternative}" if worst.alternative else ""
-    return f"{worst.reason[:1].upper()}{worst.reason[1:]}{others}.{safer}"
+    return f"{worst.reason[:1].upper()}{worst.reason[1:].rstrip('.')}.{others}{safer}"

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from gateway.cli.context import CliContext
 from gateway.cli.lazy import LazyGroup
 from gateway.exceptions import ConfigError, GatewayError
 
@@ -44,13 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     0 good, 1 negative verdict or failure, 2 usage, 78 bad configuration.
     """
-    sys.exit(run(arguments))
+    sys.exit(call(arguments))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def call(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the status instead of an exit."""
     try:
-        result = cli.main(arguments, prog_name="ostiary", standalone_mode=False)
+        result = cli.main(arguments, prog_name="ostiary", standalone_mode=False, obj=CliContext())
     except click.ClickException as error:
         error.show()
         return error.exit_code

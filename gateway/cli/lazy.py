@@ -27,7 +27,8 @@ def _take_config(context: click.Context, _: click.Parameter, value: Path | None)
 
 
 def _take_sets(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
-    _state(context).add_sets(value)
+    if value:
+        _state(context).add_sets(value)
 
 
 def global_options() -> list[click.Option]:

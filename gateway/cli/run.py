@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import click
 import structlog
 
 from agent.control.redact import Redactor
+from agent.control.sandbox.process import install_child_watcher
 from gateway import daemon, logs
 from gateway.cli.context import CliContext
 from gateway.exceptions import GatewayError
@@ -32,12 +34,15 @@ FOR_GOOD = (DatabaseTooNew, WebRefused)
 def run(context: CliContext) -> int:
     """Run the daemon in the foreground; prints a one-time link to the page, logs to standard error."""
     loaded = context.loaded
+    if sys.__stderr__ is not None:
+        # the service manager aborts a daemon whose event loop has frozen; then one must see where
+        faulthandler.enable(sys.__stderr__)
     redactor = Redactor(loaded.secrets())
     metrics = Metrics()
     with logs.setup(loaded.config.log, redactor, on_drop=metrics.log_dropped):
         for sentence in loaded.ineffective():
             log.warning("setting_without_effect", detail=sentence)
-        _watch_children_by_descriptor()
+        install_child_watcher()
         try:
             with asyncio.Runner() as runner:
                 return runner.run(daemon.serve(loaded.config, context.home, redactor=redactor, metrics=metrics))
@@ -63,9 +68,3 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _watch_children_by_descriptor() -> None:
-    """Until 3.11 asyncio waits for each child in a thread of its own; from 3.12 on it does this by itself."""
-    if sys.version_info < (3, 12):
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

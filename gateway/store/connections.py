@@ -22,6 +22,8 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 5.0
 #: The WAL file shrinks to this when it is used anew; SQLite would keep it at its largest size ever.
 WAL_KEPT_BYTES = 16 * 1024 * 1024
+#: Steps of SQLite's machine, some 10 million a second, between two looks at whether a query is still wanted.
+STEPS_BETWEEN_LOOKS = 10_000
 #: Transactions that a unit without a waiter may be part of before it is given up.
 RIDE_ATTEMPTS = 3
 #: Distinct statements kept compiled: the gateway has about a hundred.
@@ -47,10 +49,6 @@ class Worker(aiosqlite.Connection):
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._tx.put_nowait((future, partial(work, self._conn)))
         return future
-
-    def abort(self) -> None:
-        """Make the statement that runs now, if any, fail with ``SQLITE_INTERRUPT``."""
-        self._conn.interrupt()
 
     def alive(self) -> bool:
         """Whether the thread runs."""
@@ -157,14 +155,34 @@ def truncate_wal(conn: sqlite3.Connection) -> None:
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def snapshot(query: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
-    """Run ``query`` over one unchanging state of the database."""
-    conn.execute("BEGIN")
-    try:
-        return query(conn)
-    finally:
-        if conn.in_transaction:
-            conn.execute("ROLLBACK")
+@dataclass(slots=True, eq=False)
+class Read:
+    """A query on its way.
+
+    Attributes:
+        given_up: nobody wants its result any more. It is looked at while statements run: ``interrupt()`` would be lost
+            on a thread that has not come to its first statement yet.
+    """
+
+    given_up: bool = False
+
+    def run(self, query: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
+        """Run ``query`` over one unchanging state of the database.
+
+        Raises:
+            sqlite3.OperationalError: it was given up, with ``SQLITE_INTERRUPT``.
+        """
+        conn.set_progress_handler(self._is_given_up, STEPS_BETWEEN_LOOKS)
+        conn.execute("BEGIN")
+        try:
+            return query(conn)
+        finally:
+            conn.set_progress_handler(None, 0)
+            if conn.in_transaction:
+                conn.execute("ROLLBACK")
+
+    def _is_given_up(self) -> bool:
+        return self.given_up
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ import structlog
 
 from agent.control.clock import Clock
 from gateway.store import connections, meta, migrations
-from gateway.store.connections import BUSY_TIMEOUT_S, Entry, Worker
+from gateway.store.connections import BUSY_TIMEOUT_S, Entry, Read, Worker
 from gateway.store.exceptions import StoreUnavailable, Trouble, translated, translating, trouble_of
 from gateway.store.migrations import Migration
 from gateway.store.times import to_text
@@ -81,6 +81,7 @@ class Database:
         self._writer = writer
         self._readers = tuple(readers)
         self._free = list(readers)
+        self._reads: dict[Read, Worker] = {}
         self._slots = asyncio.Semaphore(len(self._readers))
         self._queue: deque[Entry] = deque()
         self._awaited = 0
@@ -176,21 +177,26 @@ class Database:
         """
         self._check_open()
         await self._slots.acquire()
+        read = Read()
         try:
             self._check_open()
             reader = self._free.pop()
-            future = reader.hop(partial(connections.snapshot, query))
+            future = reader.hop(partial(read.run, query))
         except BaseException:
             self._slots.release()
             raise
+        self._reads[read] = reader
         # The reader is free again when the native call has ended, which a cancelled caller does not wait for.
-        future.add_done_callback(lambda _: self._give_back(reader))
+        future.add_done_callback(lambda _: self._give_back(read))
         try:
             with translating():
                 return await asyncio.shield(future)
         except asyncio.CancelledError:
-            if not future.done():
-                reader.abort()
+            read.given_up = True
+            raise
+        except sqlite3.OperationalError:
+            if read.given_up:
+                raise StoreUnavailable(Trouble.CLOSED) from None
             raise
 
     def stalled_s(self) -> float:
@@ -204,7 +210,7 @@ class Database:
         return self._closing is None and not self._failed and self.stalled_s() <= STALLED_S
 
     async def close(self) -> None:
-        """Commit what is queued, empty the write-ahead log, close the connections and end their threads.
+        """Commit what is queued, cut queries short, empty the write-ahead log, close all and end the threads.
 
         Cancelling the caller does not stop it half-way: the cancellation is raised when it is done.
         """
@@ -214,6 +220,8 @@ class Database:
 
     async def _close(self) -> None:
         try:
+            for read in self._reads:
+                read.given_up = True
             self._schedule()
             await self._idle.wait()
             for reader in self._readers:
@@ -233,8 +241,8 @@ class Database:
         if self._closing is not None:
             raise StoreUnavailable(Trouble.CLOSED)
 
-    def _give_back(self, reader: Worker) -> None:
-        self._free.append(reader)
+    def _give_back(self, read: Read) -> None:
+        self._free.append(self._reads.pop(read))
         self._slots.release()
 
     # The writer's side: at most one batch is under way, and its end starts the next. It is driven by callbacks of the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -71,6 +71,22 @@ def append(
         (id_, session, turn, type, dump(data), to_text(now)),
     )
     return id_
+
+
+def append_all(
+    conn: sqlite3.Connection,
+    ids: EventIds,
+    *,
+    session: str,
+    turn: str | None,
+    items: Sequence[tuple[str, dict[str, Any]]],
+    now: datetime,
+) -> None:
+    """Keep several events, as pairs of type and data, in one statement."""
+    at = to_text(now)
+    values = [value for kind, data in items for value in (ids.next(), session, turn, kind, dump(data), at)]
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(items))
+    conn.execute(f"INSERT INTO events (id, session, turn, type, data, at) VALUES {rows}", values)  # noqa: S608 - marks only
 
 
 def after(conn: sqlite3.Connection, session: str, after: int, limit: int) -> list[EventRow]:

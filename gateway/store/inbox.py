@@ -192,6 +192,19 @@ def finish(conn: sqlite3.Connection, id_: int, reply: str | None = None) -> bool
     return cursor.rowcount == 1
 
 
+def finish_turn(conn: sqlite3.Connection, turn: str) -> int:
+    """Mark everything that a turn took as handled; how many rows."""
+    return conn.execute("UPDATE inbox SET state = 'done' WHERE turn = ?1 AND state = 'taken'", (turn,)).rowcount
+
+
+def has_queued(conn: sqlite3.Connection, session: str) -> bool:
+    """Whether a message of the session waits; words of control are not among them."""
+    (found,) = conn.execute(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE session = ?1 AND control = 0 AND state = 'queued')", (session,)
+    ).fetchone()
+    return bool(found)
+
+
 def drop(conn: sqlite3.Connection, session: str) -> int:
     """Give up all waiting messages of a session; returns how many there were."""
     cursor = conn.execute(

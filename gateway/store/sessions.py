@@ -12,9 +12,8 @@ from gateway.store import meta
 from gateway.store.codec import Decoders, decode, dump, load_object, storable
 from gateway.store.times import from_text, to_text
 
-_SELECT = (
-    "SELECT key, name, adapter, owner, scope, conversation, title, history_from, created_at, last_at FROM sessions"
-)
+_COLUMNS = "key, name, adapter, owner, scope, conversation, title, history_from, created_at, last_at"
+_SELECT = f"SELECT {_COLUMNS} FROM sessions"  # noqa: S608 - the names above
 _DECODERS: Decoders = {5: load_object, 8: from_text, 9: from_text}
 
 #: Under this key of the meta table: the highest event id that was ever deleted with a session.
@@ -57,12 +56,13 @@ def ensure(
     now: datetime,
 ) -> SessionRow:
     """The session of that key, made where there is none. Its last activity is ``now``."""
-    conn.execute(
-        "INSERT INTO sessions (key, name, adapter, owner, scope, conversation, created_at, last_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT (key) DO UPDATE SET last_at = excluded.last_at",
+    rows = conn.execute(
+        "INSERT INTO sessions (key, name, adapter, owner, scope, conversation, created_at, last_at)"  # noqa: S608
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT (key) DO UPDATE SET last_at = excluded.last_at"
+        f" RETURNING {_COLUMNS}",
         (key, name, adapter, owner, scope, dump(conversation), to_text(now)),
-    )
-    return _row(conn.execute(f"{_SELECT} WHERE key = ?1", (key,)).fetchone())
+    ).fetchall()
+    return _row(rows[0])
 
 
 def get(conn: sqlite3.Connection, key: str) -> SessionRow | None:
@@ -71,9 +71,13 @@ def get(conn: sqlite3.Connection, key: str) -> SessionRow | None:
     return _row(rows[0]) if rows else None
 
 
-def touch(conn: sqlite3.Connection, key: str, now: datetime) -> None:
-    """Note activity."""
-    conn.execute("UPDATE sessions SET last_at = ?2 WHERE key = ?1", (key, to_text(now)))
+def touch(conn: sqlite3.Connection, key: str, now: datetime) -> SessionRow | None:
+    """Note activity; the session as it is then, None where it is gone."""
+    rows = conn.execute(
+        f"UPDATE sessions SET last_at = ?2 WHERE key = ?1 RETURNING {_COLUMNS}",  # noqa: S608 - names of the class above
+        (key, to_text(now)),
+    ).fetchall()
+    return _row(rows[0]) if rows else None
 
 
 def by_owner(conn: sqlite3.Connection, owner: str, limit: int) -> list[SessionRow]:

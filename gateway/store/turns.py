@@ -39,8 +39,8 @@ class TurnRow:
     ended_at: datetime | None
 
 
-def start(conn: sqlite3.Connection, *, id: str, session: str, principal: str, role: str, now: datetime) -> None:
-    """Open a turn.
+def start(conn: sqlite3.Connection, *, id: str, session: str, principal: str, role: str, now: datetime) -> TurnRow:
+    """Open a turn; its row.
 
     Raises:
         sqlite3.IntegrityError: one is running in that session.
@@ -48,6 +48,18 @@ def start(conn: sqlite3.Connection, *, id: str, session: str, principal: str, ro
     conn.execute(
         "INSERT INTO turns (id, session, principal, role, started_at) VALUES (?1, ?2, ?3, ?4, ?5)",
         (id, session, principal, role, to_text(now)),
+    )
+    return TurnRow(
+        id=id,
+        session=session,
+        principal=principal,
+        role=role,
+        state="running",
+        iterations=0,
+        crash_count=0,
+        live_message=None,
+        started_at=now,
+        ended_at=None,
     )
 
 

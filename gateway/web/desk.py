@@ -66,7 +66,7 @@ class WebDesk:
         """Wait for the end of the turn that took the message."""
         who = self._who(caller)
         key = named_key(who.principal, session)
-        with self._hub.reader(key, deltas=False) as reader:
+        with self._hub.reader(key, ends_only=True) as reader:
             try:
                 async with self._clock.timeout(seconds):
                     while True:
@@ -123,7 +123,8 @@ class WebDesk:
         def query(conn: sqlite3.Connection) -> History:
             page = messages.page(conn, stored.key, limit, before)
             rows = tuple(MessageRow(row.id, row.turn, row.role, row.text, row.at, row.status) for row in page)
-            return History(rows, events.latest(conn, stored.key) or 0)
+            open_ = tuple(card_in(conn, row) for row in asks.open_in(conn, stored.key))
+            return History(rows, events.latest(conn, stored.key), asks=open_)
 
         return await self._db.read(query)
 
@@ -181,7 +182,7 @@ class WebDesk:
     def _opening(self, conn: sqlite3.Connection, key: str) -> tuple[list[Event], int]:
         """Every open ask and the events of the running turn, for a client that has nothing."""
         cards = [card_in(conn, row) for row in asks.open_in(conn, key)]
-        latest = events.latest(conn, key) or 0
+        latest = events.latest(conn, key)
         first = [Event(0, "ask", ask_json(card)) for card in cards]
         running = turns.running(conn, key)
         if running is not None:

@@ -31,7 +31,6 @@ _HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "ostiary",
 }
@@ -97,13 +96,12 @@ def tcp_door(
 
     @web.middleware
     async def door(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            admitted = admit(request)
-        except ApiError as error:
-            return refusal(error)
+        async def past_the_door(request: web.Request) -> web.StreamResponse:
+            return await (handler if admit(request) else locked)(request)
+
         if request.path not in signed_paths:
-            return await _answered(request, handler if admitted else locked)
-        task = asyncio.create_task(_answered(request, handler), name=f"webhook {request.path}")
+            return await _answered(request, past_the_door)
+        task = asyncio.create_task(_answered(request, past_the_door), name=f"webhook {request.path}")
         unfinished.add(task)
         task.add_done_callback(unfinished.discard)
         return await asyncio.shield(task)

@@ -32,6 +32,7 @@ class PortInUse(CannotListen):
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(
-            f"port {port} on {host} is in use by another program; stop it, or set adapters.http.port to another port"
+            f"port {port} on {host or 'every address'} is in use by another program; "
+            "stop it, or set adapters.http.port to another port"
         )
         self.port = port

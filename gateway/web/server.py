@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -156,10 +157,30 @@ class WebServer:
         app.on_response_prepare.append(add_headers)
         app.add_routes(routes)
         # No access log: it would hold login codes. Handlers are cancelled when their client goes, which ends streams.
-        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=self._shutdown_s)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=_protocol_logger(),
+            handler_cancellation=True,
+            shutdown_timeout=self._shutdown_s,
+        )
         self._runners.append(runner)
         await runner.setup()
         return runner
 
     async def _link(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return reply({"url": self.login_url()})
+
+
+def _protocol_logger() -> logging.Logger:
+    """The logger for what is not HTTP at all: who sent it, but not what, since that may hold a code or a token."""
+    logger = logging.getLogger(f"{__name__}.protocol")
+    if not logger.filters:
+        logger.addFilter(_without_content)
+    return logger
+
+
+def _without_content(record: logging.LogRecord) -> bool:
+    record.exc_info = None
+    record.exc_text = None
+    return True

@@ -146,6 +146,7 @@ class Running:
     daemon: Daemon
     home: Home
     base: str
+    link: str
     owner: Client
     web: aiohttp.ClientSession
     task: asyncio.Task[int]
@@ -196,10 +197,11 @@ async def running(
     if first not in done:
         first.cancel()
         task.result()
-    base = first.result().removeprefix("open ").split("/login")[0]
+    link = first.result().removeprefix("open ")
+    base = link.split("/login")[0]
     async with aiohttp.ClientSession() as web:
         try:
-            yield Running(daemon, home, base, Client(base, home.http_token(), web), web, task)
+            yield Running(daemon, home, base, link, Client(base, home.http_token(), web), web, task)
         finally:
             daemon.stop()
             await asyncio.wait([task])

@@ -2,6 +2,9 @@
 
 Every 100 ms the namespace of a running job is sampled, and the job is killed when it is over. All reading happens in a
 few worker threads that the sandboxes share; the event loop only waits for results.
+
+What no process has mapped and no file system holds is not seen: memfds, detached System V segments, socket buffers.
+Only a memory cgroup counts those; in a service unit with MemoryMax= they are bounded together with the daemon.
 """
 
 from __future__ import annotations

@@ -76,6 +76,11 @@ async function load(mine) {
   if (view !== mine) return;
   showConnection("");
   render(mine, history);
+  follow(mine);
+}
+
+/** Take part in what happens from `mine.seen` on. */
+function follow(mine) {
   mine.stream?.close();
   mine.stream = new Stream(mine.session, mine.seen, {
     open: () => view === mine && showConnection(""),
@@ -345,7 +350,7 @@ async function deliver(mine, id, text, node) {
   }
   if (view === mine && mine.fresh) {
     mine.fresh = false;
-    await load(mine);
+    follow(mine); // it has no history beside its events
   }
   lists().catch(failed);
 }

@@ -232,6 +232,7 @@ async def test_what_cannot_be_read_has_only_once_and_deny(bench: Bench) -> None:
     assert spec.grants == ()
 
 
+@pytest.mark.may_block
 async def test_a_script_that_changes_between_the_answer_and_the_start_asks_again(bench: Bench) -> None:
     script = bench.workspace / "job.sh"
     script.write_text("echo one")
@@ -250,6 +251,7 @@ async def test_a_script_that_changes_between_the_answer_and_the_start_asks_again
     assert first.evidence != second.evidence
 
 
+@pytest.mark.may_block
 async def test_a_script_that_never_stands_still_is_refused(bench: Bench) -> None:
     script = bench.workspace / "job.sh"
     script.write_text("0")

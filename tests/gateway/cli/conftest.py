@@ -44,7 +44,7 @@ def ostiary(home: Path) -> Ostiary:
     def ostiary(*arguments: str) -> Ran:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = cli.run(arguments)
+            status = cli.call(arguments)
         return Ran(status, out.getvalue(), err.getvalue())
 
     return ostiary

@@ -14,6 +14,8 @@ from gateway.store import meta
 from gateway.store.database import BATCH_MAX, Database
 from gateway.store.exceptions import StoreUnavailable, Trouble, UnitMisused
 
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
 
 def note(value: str) -> Callable[[sqlite3.Connection], int]:
     """A unit that adds a row; rows show the order of the units."""
@@ -324,15 +326,48 @@ async def test_a_failing_read_gives_its_reader_back(db: Database) -> None:
 
 
 async def test_a_cancelled_read_is_cut_short_and_gives_its_reader_back(db: Database) -> None:
-    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    for _ in range(5):
-        task = asyncio.create_task(db.read(lambda conn: conn.execute(endless).fetchone()))
-        await asyncio.sleep(0.01)
+    for instant in range(12):
+        task = asyncio.create_task(db.read(lambda conn: conn.execute(ENDLESS).fetchone()))
+        for _ in range(instant):
+            await asyncio.sleep(0)
+        if instant > 8:
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
     async with asyncio.timeout(10):
         assert await db.read(notes) == []
+
+
+async def test_a_query_given_up_before_its_first_statement_does_not_run(db: Database) -> None:
+    """The caller may go before the thread comes to the statement, which must not run for ever then."""
+    entered, gate = threading.Event(), threading.Event()
+
+    def late(conn: sqlite3.Connection) -> object:
+        entered.set()
+        gate.wait(10)
+        return conn.execute(ENDLESS).fetchone()
+
+    for _ in range(3):
+        task = asyncio.create_task(db.read(late))
+        while not entered.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gate.set()
+        entered.clear()
+    assert await db.read(notes) == []
+
+
+async def test_closing_cuts_queries_short(db_path: Path) -> None:
+    db = await Database.open(db_path, clock=SystemClock())
+    reads = [asyncio.create_task(db.read(lambda conn: conn.execute(ENDLESS).fetchone())) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    await db.close()
+    for result in await asyncio.gather(*reads, return_exceptions=True):
+        assert isinstance(result, StoreUnavailable)
+        assert result.trouble is Trouble.CLOSED
 
 
 async def test_more_reads_than_readers(db: Database) -> None:

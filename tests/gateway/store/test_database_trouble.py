@@ -81,7 +81,7 @@ async def test_a_lock_held_shorter_than_the_timeout_only_delays(db_path: Path) -
 
 
 async def test_a_lock_held_longer_is_said_to_every_caller(db_path: Path) -> None:
-    async with opened(db_path, busy_timeout_s=0.1) as db:
+    async with opened(db_path, busy_timeout_s=0.5) as db:
         with write_lock(db_path):
             db.ride(note("rider"))
             results = await asyncio.gather(*(db.write(note(str(n))) for n in range(5)), return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -244,6 +245,16 @@ class TestErrors:
 
         response = await house.request("POST", "/v1/reads", token=OWNER_TOKEN, data=chunks())
         assert (response.status, (await response.json())["error"]["code"]) == (413, "too_large")
+
+
+async def test_what_is_not_http_is_logged_without_its_content(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", house.server.port)
+    writer.write(b"GET /login?code=S3CRET HTTP/1.1\r\nHost: localhost\r\nbroken header S3CRET\r\n\r\n")
+    assert b" 400 " in await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    assert "Error handling request" in caplog.text
+    assert "S3CRET" not in caplog.text
 
 
 async def test_signed_paths_need_no_token_and_are_seen_through(make_house: HouseMaker) -> None:
