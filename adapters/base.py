@@ -109,6 +109,17 @@ class Receipt:
     retry_after_s: int = 0
 
 
+class Amendment(enum.Enum):
+    """What became of a changed message."""
+
+    #: It still waited; its turn will see the new text.
+    CHANGED = "changed"
+    #: It is not waiting: under way, answered, never taken, or not this person's. Nothing happens.
+    IGNORED = "ignored"
+    #: The store is not taking changes right now; the platform should deliver again.
+    UNAVAILABLE = "unavailable"
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One button."""
@@ -237,6 +248,10 @@ class Intake(Protocol):
         """Take a message; when it returns ACCEPTED or DUPLICATE, the message is durable and may be acknowledged."""
         ...
 
+    async def amend(self, inbound: Inbound) -> Amendment:
+        """Take the new text of a message that was changed; ``event_key`` is that of the message when it was new."""
+        ...
+
     async def tap(self, tap: Tap) -> TapResult:
         """Take an answer to a card; when it returns SETTLED the decision is durable."""
         ...
@@ -339,7 +354,15 @@ class Adapter(Protocol):
         ...
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """HTTP routes that it needs on the gateway's listener."""
+        """HTTP routes that it needs on the gateway's listener.
+
+        Those of a platform that is pushed to are called by the platform: the listener asks for no token there, and
+        each handler must check a signature or a secret before anything else.
+        """
+        ...
+
+    def split(self, text: str) -> Sequence[str]:
+        """Markdown as parts that fit one message each; every part is sent, retried and marked by itself."""
         ...
 
     async def send(self, conversation: Conversation, part: Part) -> Sent:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from gateway import config_tree
 from gateway.config import Config
@@ -31,7 +33,6 @@ LATER: Mapping[str, str] = {
     "takeover": "takeover by a person",
     "trash": "the trash",
     "access.pairing": "pairing",
-    "adapters.telegram": "Telegram",
     "adapters.slack": "Slack",
     "mcp": "MCP servers",
     "schedule": "scheduled jobs",
@@ -48,6 +49,10 @@ LATER_VALUES: Mapping[tuple[str, str], str] = {
     ("sandbox.engine", "ssh"): "commands are refused",
     ("sandbox.network", "ask"): "commands have no network",
 }
+
+#: As BotFather gives them.
+_TELEGRAM_TOKEN = re.compile(r"\d{1,20}:[A-Za-z0-9_-]{1,128}", re.ASCII)
+_TELEGRAM_USER = re.compile(r"\d{1,20}", re.ASCII)
 
 #: Model providers that this version can speak to.
 PROVIDERS = ("offline",)
@@ -115,7 +120,7 @@ def _place(origins: Mapping[str, str], keys: tuple[str, ...]) -> str:
 
 
 def _broken(config: Config) -> Iterator[_Broken]:
-    rules: tuple[_Rule, ...] = (_ordered, _http, _approvals, _model)
+    rules: tuple[_Rule, ...] = (_ordered, _http, _telegram, _approvals, _model)
     for rule in rules:
         yield from rule(config)
 
@@ -153,6 +158,55 @@ def _http(config: Config) -> Iterator[_Broken]:
     for place, token in enumerate(http.tokens):
         if not token.token.strip():
             yield _Broken((f"adapters.http.tokens[{place}].token",), "is blank", "put a long random text there")
+
+
+def _telegram(config: Config) -> Iterator[_Broken]:
+    telegram = config.adapters.telegram
+    for user in telegram.allowed_users:
+        if user != "*" and not _TELEGRAM_USER.fullmatch(user):
+            yield _Broken(
+                ("adapters.telegram.allowed_users",),
+                f"has `{user}`, which is no numeric user id",
+                "names can be taken over by others, ids cannot; @userinfobot tells yours",
+            )
+    if not telegram.enabled:
+        return
+    if not _TELEGRAM_TOKEN.fullmatch(telegram.token):
+        yield _Broken(
+            ("adapters.telegram.token", "adapters.telegram.enabled"),
+            "is not a bot's token" if telegram.token else "is missing",
+            "BotFather shows it, as 123456:ABC...",
+        )
+    if telegram.base_url and not re.fullmatch(r"https?://[^\s?#]+/bot", telegram.base_url):
+        yield _Broken(
+            ("adapters.telegram.base_url",), "is not an address that ends in /bot", "as http://127.0.0.1:8081/bot"
+        )
+    if telegram.webhook.enabled:
+        yield from _telegram_webhook(config)
+
+
+def _telegram_webhook(config: Config) -> Iterator[_Broken]:
+    webhook = config.adapters.telegram.webhook
+    if not re.fullmatch(r"https://[^\s/?#]+/[^\s?#]+", webhook.url):
+        yield _Broken(
+            ("adapters.telegram.webhook.url", "adapters.telegram.webhook.enabled"),
+            "is not a public https address with a path",
+            "as https://bot.example.org/telegram",
+        )
+    elif (name := urlsplit(webhook.url).hostname) not in {
+        urlsplit(f"//{host}").hostname for host in config.adapters.http.allowed_hosts
+    }:
+        yield _Broken(
+            ("adapters.http.allowed_hosts", "adapters.telegram.webhook.url"),
+            f"does not have {name}, under which Telegram calls",
+            f"as [{name}, localhost, 127.0.0.1]",
+        )
+    if not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", webhook.secret):
+        yield _Broken(
+            ("adapters.telegram.webhook.secret", "adapters.telegram.webhook.enabled"),
+            "must be 16 to 256 letters, digits, _ or -",
+            "take a long random one",
+        )
 
 
 def _approvals(config: Config) -> Iterator[_Broken]:

@@ -18,6 +18,7 @@ from adapters.http.adapter import HttpAdapter
 from agent.control.clock import Clock, SystemClock
 from agent.control.ports import Role
 from agent.control.redact import Redactor
+from gateway import platforms
 from gateway.access import Access
 from gateway.config import Config
 from gateway.home import Home
@@ -89,7 +90,8 @@ class Daemon:
         self._redactor = redactor
         self._metrics = metrics
         self._clock = clock
-        self._adapters = tuple(adapters)
+        self._given = tuple(adapters)
+        self._adapters: tuple[Adapter, ...] = ()
         self._people = people or {}
         self._open = False
         self._stop = asyncio.Event()
@@ -131,7 +133,11 @@ class Daemon:
         say: Callable[[str], None],
     ) -> None:
         """Everything between the open database and its close."""
-        access = Access({**people_of(self._settings), **self._people})
+        self._adapters = (*self._given, *await asyncio.to_thread(platforms.build, self._settings, self._clock))
+        access = Access(
+            {**people_of(self._settings), **platforms.people(self._settings), **self._people},
+            platforms.everyone(self._settings),
+        )
         core = await build_core(
             settings=self._settings,
             home=self._home,
@@ -199,6 +205,8 @@ class Daemon:
                 *(http.routes() if settings.enabled else ()),
                 *(route for adapter in self._adapters for route in adapter.routes()),
             ],
+            # platforms prove themselves by a signature, which the adapter checks
+            signed=[route.path for adapter in self._adapters for route in adapter.routes()],
             control_routes=(*control.routes(), *grant_routes(core.grants)),
             allowed_hosts=settings.allowed_hosts,
             checks={

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import timedelta
@@ -78,6 +78,11 @@ class Delivery:
         """Whether messages of this adapter go through the outbox."""
         known = self._adapters.get(adapter)
         return known is not None and known.capabilities.pushes
+
+    def split(self, adapter: str, text: str) -> Sequence[str]:
+        """``text`` as parts that fit a message of this adapter's platform; may take a moment for a long one."""
+        known = self._adapters.get(adapter)
+        return (text,) if known is None else known.split(text)
 
     def wake(self, lane: str) -> None:
         """A part of ``lane`` was committed."""

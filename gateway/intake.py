@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from adapters.base import Inbound, Receipt, Tap, TapResult, TapVerdict, Verdict
+from adapters.base import Amendment, Inbound, Receipt, Tap, TapResult, TapVerdict, Verdict
 from agent.control.clock import Clock
 from gateway.access import Access, Address, Identity, address_of
 from gateway.approvals import Approvals
@@ -101,6 +101,24 @@ class Intake:
             case refused:
                 self._observer.message_refused(platform, refused.value)
         return receipt
+
+    async def amend(self, inbound: Inbound) -> Amendment:
+        """Take the new text of a message that still waits; words of control are never made of others by a change."""
+        who = self._access.identify(inbound.sender)
+        if who is None or is_control(inbound.text):
+            return Amendment.IGNORED
+        if not self._open() or not self._db.healthy:
+            return Amendment.UNAVAILABLE
+
+        def unit(conn: sqlite3.Connection) -> bool:
+            return inbox.amend(conn, inbound.event_key, inbound.text[:MAX_TEXT], principal=who.principal)
+
+        try:
+            changed = await self._db.write(unit)
+        except StoreError as error:
+            log.error("change_not_stored", error=str(error))
+            return Amendment.UNAVAILABLE
+        return Amendment.CHANGED if changed else Amendment.IGNORED
 
     async def tap(self, tap: Tap) -> TapResult:
         """Take an answer to a card."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sqlite3
 from collections.abc import Sequence
@@ -64,9 +65,17 @@ class Outbound(Protocol):
         """Whether messages of this adapter go through the outbox."""
         ...
 
+    def split(self, adapter: str, text: str) -> Sequence[str]:
+        """The text as parts that fit one message each."""
+        ...
+
     def wake(self, lane: str) -> None:
         """A part was committed."""
         ...
+
+
+#: A text of so many characters fits a message of any platform; longer ones are split before they are stored.
+SHORT = 1_000
 
 
 class TurnEnder:
@@ -84,7 +93,8 @@ class TurnEnder:
 
     async def end(self, ref: TurnRef, ending: Ending) -> bool:
         """Write the final message and close everything; True when more messages are queued."""
-        ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending))
+        parts = await self._parts(ref.session, ending.text)
+        ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending, parts))
         self._hub.text_ended(ref.session)
         self._asks.wake(ended)
         self._hub.stored(ref.session, settles=True)
@@ -92,29 +102,58 @@ class TurnEnder:
             self._outbound.wake(lane)
         return more
 
-    def say(self, conn: sqlite3.Connection, session: SessionRow, turn: str | None, text: str) -> str:
-        """Put ``text`` on its way to the session's chat; returns the lane to wake, empty where nothing is pushed."""
+    def say(
+        self,
+        conn: sqlite3.Connection,
+        session: SessionRow,
+        turn: str | None,
+        text: str,
+        parts: Sequence[str] | None = None,
+    ) -> str:
+        """Put ``text`` on its way to the session's chat; returns the lane to wake, empty where nothing is pushed.
+
+        Args:
+            conn: the unit's connection.
+            session: whose chat.
+            turn: the turn that speaks, if one does.
+            text: markdown.
+            parts: the same as split before; None splits a long text here.
+        """
         if not self._outbound.pushes(session.adapter):
             return ""
         lane = lane_of(session)
         now = self._now()
-        outbox.add(
-            conn,
-            NewPart(
-                part_id=secrets.token_hex(12),
-                adapter=session.adapter,
-                lane=lane,
-                conversation=session.conversation,
-                session=session.key,
-                turn=turn,
-                kind="text",
-                body=text,
-            ),
-            now,
-        )
+        if parts is None:
+            parts = (text,) if len(text) <= SHORT else self._outbound.split(session.adapter, text)
+        for part in parts:
+            outbox.add(
+                conn,
+                NewPart(
+                    part_id=secrets.token_hex(12),
+                    adapter=session.adapter,
+                    lane=lane,
+                    conversation=session.conversation,
+                    session=session.key,
+                    turn=turn,
+                    kind="text",
+                    body=part,
+                ),
+                now,
+            )
         return lane
 
-    def _unit(self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending) -> tuple[list[AskRow], bool, str]:
+    async def _parts(self, key: str, text: str) -> Sequence[str]:
+        """The parts of a long text, made in a worker thread: neither the loop nor the writer waits for it."""
+        if len(text) <= SHORT:
+            return (text,)
+        session = await self._db.read(lambda conn: sessions.get(conn, key))
+        if session is None or not self._outbound.pushes(session.adapter):
+            return (text,)
+        return await asyncio.to_thread(self._outbound.split, session.adapter, text)
+
+    def _unit(
+        self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending, parts: Sequence[str]
+    ) -> tuple[list[AskRow], bool, str]:
         now = self._now()
         if not turns.finish(conn, ref.turn, ending.status, now):
             return [], inbox.has_queued(conn, ref.session), ""
@@ -132,7 +171,7 @@ class TurnEnder:
         )
         inbox.finish_turn(conn, ref.turn)
         session = sessions.touch(conn, ref.session, now)
-        lane = self.say(conn, session, ref.turn, ending.text) if session else ""
+        lane = self.say(conn, session, ref.turn, ending.text, parts) if session else ""
         return ended, inbox.has_queued(conn, ref.session), lane
 
 

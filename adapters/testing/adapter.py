@@ -96,6 +96,10 @@ class MemoryAdapter:
         """None."""
         return ()
 
+    def split(self, text: str) -> Sequence[str]:
+        """One part."""
+        return (text,)
+
     async def send(self, conversation: Conversation, part: Part) -> Sent:
         """Keep the message.
 

@@ -219,11 +219,12 @@ def drop_one(conn: sqlite3.Connection, id_: int) -> bool:
     return cursor.rowcount == 1
 
 
-def amend(conn: sqlite3.Connection, event_key: str, text: str) -> bool:
-    """Replace the text of a message that still waits; False otherwise."""
+def amend(conn: sqlite3.Connection, event_key: str, text: str, *, principal: str | None = None) -> bool:
+    """Replace the text of a message that still waits, of ``principal`` alone where one is given; False otherwise."""
     cursor = conn.execute(
-        "UPDATE inbox SET text = ?2 WHERE event_key = ?1 AND state = 'queued' AND control = 0",
-        (storable(event_key), storable(text)),
+        "UPDATE inbox SET text = ?2 WHERE event_key = ?1 AND state = 'queued' AND control = 0"
+        " AND principal = coalesce(?3, principal)",
+        (storable(event_key), storable(text), principal),
     )
     return cursor.rowcount == 1
 

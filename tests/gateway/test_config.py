@@ -146,8 +146,8 @@ class TestTexts:
         ("text", "users"), [("42", ("42",)), ("U0AB", ("U0AB",)), ('"*"', ('"*"',)), ("*", ("*",))]
     )
     def test_single_value_is_a_list_of_one(self, load: Load, text: str, users: tuple[str, ...]) -> None:
-        loaded = load(environ={"OSTIARY_ADAPTERS__TELEGRAM__ALLOWED_USERS": text})
-        assert loaded.config.adapters.telegram.allowed_users == users
+        loaded = load(environ={"OSTIARY_ADAPTERS__SLACK__ALLOWED_USERS": text})
+        assert loaded.config.adapters.slack.allowed_users == users
 
     @pytest.mark.parametrize("value", ["42", '"42"', "[42]", "['42']", '"42,"'])
     def test_lists_in_the_file(self, load: Load, value: str) -> None:
@@ -383,13 +383,13 @@ class TestIneffective:
         assert load().ineffective() == []
 
     def test_keys_of_later_features(self, load: Load) -> None:
-        sentences = load("adapters: {telegram: {enabled: true, token: '1:a'}}\ntrash: {keep_h: 2}").ineffective()
+        sentences = load("adapters: {slack: {enabled: true, bot_token: '1:a'}}\ntrash: {keep_h: 2}").ineffective()
         assert [sentence.split(" ")[0] for sentence in sentences] == [
             "trash.keep_h",
-            "adapters.telegram.enabled",
-            "adapters.telegram.token",
+            "adapters.slack.enabled",
+            "adapters.slack.bot_token",
         ]
-        assert "Telegram" in sentences[1]
+        assert "Slack" in sentences[1]
         assert "config.yaml:1" in sentences[1]
         assert "1:a" not in str(sentences)
 

@@ -8,6 +8,7 @@ import pytest
 
 from adapters.base import (
     Adapter,
+    Amendment,
     Card,
     CardEnd,
     CardKind,
@@ -56,6 +57,9 @@ class Notebook:
         seen = any(one.event_key == inbound.event_key for one in self.messages)
         self.messages.append(inbound)
         return Receipt(Verdict.DUPLICATE if seen else Verdict.ACCEPTED)
+
+    async def amend(self, inbound: Inbound) -> Amendment:
+        raise AssertionError("nothing here is changed")
 
     async def tap(self, tap: Tap) -> TapResult:
         self.taps.append(tap)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse, ClientSession, UnixConnector
 
-from adapters.base import Health, Inbound, Receipt, Tap, TapResult
+from adapters.base import Amendment, Health, Inbound, Receipt, Tap, TapResult
 from adapters.http import HttpAdapter
 from adapters.testing import MemoryDesk
 from agent.control.clock import ManualClock
@@ -27,6 +27,9 @@ class NoIntake:
     """The HTTP adapter speaks to its desk alone."""
 
     async def accept(self, inbound: Inbound) -> Receipt:
+        raise AssertionError
+
+    async def amend(self, inbound: Inbound) -> Amendment:
         raise AssertionError
 
     async def tap(self, tap: Tap) -> TapResult:
