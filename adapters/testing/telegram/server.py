@@ -158,6 +158,8 @@ class FakeTelegram:
         if request.match_info["token"] != self.token:
             return _answer(ApiRefusal(401, "Unauthorized"))
         fault = self.faults.take(method)
+        if fault is not None:
+            self.state.tell()
         try:
             if fault is not None and fault.kind is not Kind.CUT_AFTER:
                 return await self._fail(request, fault)

@@ -23,7 +23,7 @@ from tests.gateway.running import PATIENCE_S, Running, running, settings
 def telegram_settings(fake: FakeTelegram, **more: Any) -> TelegramSettings:
     """One bot at the fake server, with pauses fit for a test."""
     quick = TelegramSettings(
-        token=fake.token, base_url=fake.base_url, poll_s=2.0, first_pause_s=0.02, longest_pause_s=0.1
+        token=fake.token, base_url=fake.base_url, poll_s=1.0, first_pause_s=0.02, longest_pause_s=0.1
     )
     return replace(quick, **more)
 
