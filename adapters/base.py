@@ -320,6 +320,19 @@ class Rejected(DeliveryError):
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """What fits one message, of a text that was split.
+
+    Attributes:
+        text: as it was written; by itself it need not be the same markdown.
+        formatted: the same in the platform's own format; empty where ``text`` is to be formatted when it is sent.
+    """
+
+    text: str
+    formatted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One message to send.
 
@@ -327,12 +340,14 @@ class Part:
         part_id: unique; lets a platform with metadata look for it before a re-send.
         text: markdown unless ``plain``.
         repeated: it may have been sent already; shown with a visible mark.
+        formatted: see :class:`Piece`; what is sent unless ``plain``.
     """
 
     part_id: str
     text: str
     plain: bool = False
     repeated: bool = False
+    formatted: str = ""
 
 
 class Adapter(Protocol):
@@ -361,8 +376,8 @@ class Adapter(Protocol):
         """
         ...
 
-    def split(self, text: str) -> Sequence[str]:
-        """Markdown as parts that fit one message each; every part is sent, retried and marked by itself."""
+    def split(self, text: str) -> Sequence[Piece]:
+        """Markdown as pieces that fit one message each; every piece is sent, retried and marked by itself."""
         ...
 
     async def send(self, conversation: Conversation, part: Part) -> Sent:

@@ -20,6 +20,7 @@ from adapters.base import (
     DeliveryError,
     NotSent,
     Part,
+    Piece,
     Rejected,
     Sent,
     Uncertain,
@@ -79,10 +80,10 @@ class Delivery:
         known = self._adapters.get(adapter)
         return known is not None and known.capabilities.pushes
 
-    def split(self, adapter: str, text: str) -> Sequence[str]:
-        """``text`` as parts that fit a message of this adapter's platform; may take a moment for a long one."""
+    def split(self, adapter: str, text: str) -> Sequence[Piece]:
+        """``text`` as pieces that fit a message of this adapter's platform; may take a moment for a long one."""
         known = self._adapters.get(adapter)
-        return (text,) if known is None else known.split(text)
+        return (Piece(text),) if known is None else known.split(text)
 
     def wake(self, lane: str) -> None:
         """A part of ``lane`` was committed."""
@@ -197,7 +198,7 @@ class Delivery:
     async def _attempt(self, adapter: Adapter, row: OutboxRow) -> Sent | None:
         conversation = _conversation(row)
         if row.kind == "text":
-            part = Part(part_id=row.part_id, text=row.body, repeated=row.uncertain)
+            part = Part(part_id=row.part_id, text=row.body, repeated=row.uncertain, formatted=row.formatted)
             try:
                 return await adapter.send(conversation, part)
             except Rejected as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from adapters.base import Piece
 from gateway.journal import EventWriter, TurnRef, message_data
 from gateway.store import inbox, messages, outbox, sessions, turns
 from gateway.store.asks import AskRow
@@ -65,8 +66,8 @@ class Outbound(Protocol):
         """Whether messages of this adapter go through the outbox."""
         ...
 
-    def split(self, adapter: str, text: str) -> Sequence[str]:
-        """The text as parts that fit one message each."""
+    def split(self, adapter: str, text: str) -> Sequence[Piece]:
+        """The text as pieces that fit one message each."""
         ...
 
     def wake(self, lane: str) -> None:
@@ -93,8 +94,8 @@ class TurnEnder:
 
     async def end(self, ref: TurnRef, ending: Ending) -> bool:
         """Write the final message and close everything; True when more messages are queued."""
-        parts = await self._parts(ref.session, ending.text)
-        ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending, parts))
+        pieces = await self._pieces(ref.session, ending.text)
+        ended, more, lane = await self._db.write(lambda conn: self._unit(conn, ref, ending, pieces))
         self._hub.text_ended(ref.session)
         self._asks.wake(ended)
         self._hub.stored(ref.session, settles=True)
@@ -108,7 +109,7 @@ class TurnEnder:
         session: SessionRow,
         turn: str | None,
         text: str,
-        parts: Sequence[str] | None = None,
+        pieces: Sequence[Piece] | None = None,
     ) -> str:
         """Put ``text`` on its way to the session's chat; returns the lane to wake, empty where nothing is pushed.
 
@@ -117,15 +118,15 @@ class TurnEnder:
             session: whose chat.
             turn: the turn that speaks, if one does.
             text: markdown.
-            parts: the same as split before; None splits a long text here.
+            pieces: the same as split before; None splits a long text here.
         """
         if not self._outbound.pushes(session.adapter):
             return ""
         lane = lane_of(session)
         now = self._now()
-        if parts is None:
-            parts = (text,) if len(text) <= SHORT else self._outbound.split(session.adapter, text)
-        for part in parts:
+        if pieces is None:
+            pieces = (Piece(text),) if len(text) <= SHORT else self._outbound.split(session.adapter, text)
+        for piece in pieces:
             outbox.add(
                 conn,
                 NewPart(
@@ -136,23 +137,24 @@ class TurnEnder:
                     session=session.key,
                     turn=turn,
                     kind="text",
-                    body=part,
+                    body=piece.text,
+                    formatted=piece.formatted,
                 ),
                 now,
             )
         return lane
 
-    async def _parts(self, key: str, text: str) -> Sequence[str]:
-        """The parts of a long text, made in a worker thread: neither the loop nor the writer waits for it."""
+    async def _pieces(self, key: str, text: str) -> Sequence[Piece]:
+        """The pieces of a long text, made in a worker thread: neither the loop nor the writer waits for it."""
         if len(text) <= SHORT:
-            return (text,)
+            return (Piece(text),)
         session = await self._db.read(lambda conn: sessions.get(conn, key))
         if session is None or not self._outbound.pushes(session.adapter):
-            return (text,)
+            return (Piece(text),)
         return await asyncio.to_thread(self._outbound.split, session.adapter, text)
 
     def _unit(
-        self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending, parts: Sequence[str]
+        self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending, pieces: Sequence[Piece]
     ) -> tuple[list[AskRow], bool, str]:
         now = self._now()
         if not turns.finish(conn, ref.turn, ending.status, now):
@@ -171,7 +173,7 @@ class TurnEnder:
         )
         inbox.finish_turn(conn, ref.turn)
         session = sessions.touch(conn, ref.session, now)
-        lane = self.say(conn, session, ref.turn, ending.text, parts) if session else ""
+        lane = self.say(conn, session, ref.turn, ending.text, pieces) if session else ""
         return ended, inbox.has_queued(conn, ref.session), lane
 
 

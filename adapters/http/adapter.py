@@ -117,9 +117,9 @@ class HttpAdapter:
             return Health(ready=False, reason="stopping")
         return Health(ready=True) if self._started else Health(ready=False, reason="not started")
 
-    def split(self, text: str) -> Sequence[str]:
-        """One part: clients show a text of any length."""
-        return (text,)
+    def split(self, text: str) -> Sequence[Piece]:
+        """One piece: clients show a text of any length."""
+        return (Piece(text),)
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Everything under ``/v1/`` that this adapter serves."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import structlog
 from aiohttp import web
 
-from adapters.base import Capabilities, Card, CardEnd, Conversation, Health, Intake, NotSent, Part, Sent
+from adapters.base import Capabilities, Card, CardEnd, Conversation, Health, Intake, NotSent, Part, Piece, Sent
 from adapters.telegram.settings import Clock, TelegramSettings, Webhook
 from adapters.telegram.status import Status
 from adapters.telegram.wording import LIMIT, MAX_TEXT
@@ -81,12 +81,13 @@ class TelegramAdapter:
 
         return (web.post(urlsplit(webhook.url).path or "/", take),)
 
-    def split(self, text: str) -> Sequence[str]:
-        """Parts of at most one message each."""
+    def split(self, text: str) -> Sequence[Piece]:
+        """Pieces of at most one message each, as HTML; parses, so a long text belongs into a worker thread."""
         from adapters.telegram.render import HTML  # noqa: PLC0415 - loaded with the first answer, not at start
         from adapters.text import split_markdown  # noqa: PLC0415
 
-        return [chunk.plain for chunk in split_markdown(text, limit=LIMIT, render=HTML)] or [text]
+        chunks = split_markdown(text, limit=LIMIT, render=HTML)
+        return [Piece(chunk.plain, chunk.text) for chunk in chunks] or [Piece(text)]
 
     async def send(self, conversation: Conversation, part: Part) -> Sent:
         """Send one message.

@@ -54,10 +54,17 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Tapped:
-    """Somebody tapped a button; ``tap`` is None where the button is not one of ours."""
+    """Somebody tapped a button.
+
+    Attributes:
+        query: id of what must be answered.
+        tap: None where the button is not one of ours.
+        genuine: the message that it claims to be on has this button; data can be forged, messages cannot.
+    """
 
     query: str
     tap: Tap | None
+    genuine: bool = False
 
 
 def read(update: Update, me: Me, *, require_mention: bool) -> Written | Tapped | None:
@@ -79,7 +86,15 @@ def _tapped(query: CallbackQuery) -> Tapped:
         return Tapped(query.id, None)
     # a tap that does not say where it was made matches no place
     shown = Sent(str(query.message.chat.id), str(query.message.message_id)) if query.message else Sent("", "")
-    return Tapped(query.id, Tap(ask_id=known[0], sender=_sender(query.from_user), choice=known[1], shown_at=shown))
+    tap = Tap(ask_id=known[0], sender=_sender(query.from_user), choice=known[1], shown_at=shown)
+    return Tapped(query.id, tap, genuine=_has_button(query))
+
+
+def _has_button(query: CallbackQuery) -> bool:
+    keyboard = query.message.reply_markup if isinstance(query.message, Message) else None
+    return keyboard is not None and any(
+        button.callback_data == query.data for row in keyboard.inline_keyboard for button in row
+    )
 
 
 def _inbound(message: Message, me: Me, require_mention: bool) -> Inbound | None:

@@ -207,6 +207,8 @@ class Sending:
 def _bodies(part: Part) -> list[tuple[str, str | None]]:
     """Texts to send, with their parse mode."""
     mark = REPEATED if part.repeated else ""
+    if part.formatted:
+        return [(mark + part.text, None) if part.plain else (mark + part.formatted, ParseMode.HTML)]
     chunks: list[Chunk] = split_markdown(part.text, limit=LIMIT, render=HTML)
     if part.plain:
         if len(chunks) <= 1:

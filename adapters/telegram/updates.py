@@ -165,7 +165,7 @@ class Updates:
             result = TapResult(TapVerdict.NOT_A_CHOICE, text=_UNKNOWN_BUTTON)
         else:
             result = await self._intake.tap(tapped.tap)
-        dead = tapped.tap if result.verdict in _DEAD else None
+        dead = tapped.tap if tapped.genuine and result.verdict in _DEAD else None
         self._begin(self._replies.answer_tap(tapped.query, result.text, dead), "telegram-tap")
 
     async def _keep(self, raw: object, reason: str) -> None:

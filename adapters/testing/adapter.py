@@ -21,6 +21,7 @@ from adapters.base import (
     Inbound,
     Intake,
     Part,
+    Piece,
     Receipt,
     Rejected,
     Sender,
@@ -96,9 +97,9 @@ class MemoryAdapter:
         """None."""
         return ()
 
-    def split(self, text: str) -> Sequence[str]:
-        """One part."""
-        return (text,)
+    def split(self, text: str) -> Sequence[Piece]:
+        """One piece."""
+        return (Piece(text),)
 
     async def send(self, conversation: Conversation, part: Part) -> Sent:
         """Keep the message.

@@ -13,7 +13,7 @@ from gateway.store.times import from_text, to_text
 
 _SELECT = (
     "SELECT id, part_id, adapter, lane, conversation, session, turn, kind, body, state, uncertain, attempts, next_at,"
-    " sent_ref, error, created_at, sent_at FROM outbox"
+    " sent_ref, error, created_at, sent_at, formatted FROM outbox"
 )
 _DECODERS: Decoders = {4: load_object, 10: bool, 12: from_text, 13: load_object, 15: from_text, 16: from_text}
 
@@ -26,6 +26,7 @@ class NewPart:
         part_id: unique; lets a platform with metadata look for it before a re-send.
         lane: adapter and chat; order is kept within it.
         kind: ``text`` (``body`` is markdown), ``card`` or ``card_end`` (``body`` is JSON with the ask's id).
+        formatted: of a text that was split, ``body`` in the platform's own format.
     """
 
     part_id: str
@@ -36,6 +37,7 @@ class NewPart:
     turn: str | None
     kind: str
     body: str
+    formatted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,14 @@ class OutboxRow:
     error: str | None
     created_at: datetime
     sent_at: datetime | None
+    formatted: str = ""
 
 
 def add(conn: sqlite3.Connection, part: NewPart, now: datetime) -> int:
     """Queue a part at the end of its lane; returns the row's id, that of the first one for a part queued before."""
     conn.execute(
-        "INSERT INTO outbox (part_id, adapter, lane, conversation, session, turn, kind, body, next_at, created_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) ON CONFLICT (part_id) DO NOTHING",
+        "INSERT INTO outbox (part_id, adapter, lane, conversation, session, turn, kind, body, next_at, created_at,"
+        " formatted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) ON CONFLICT (part_id) DO NOTHING",
         (
             part.part_id,
             part.adapter,
@@ -84,6 +87,7 @@ def add(conn: sqlite3.Connection, part: NewPart, now: datetime) -> int:
             part.kind,
             storable(part.body),
             to_text(now),
+            storable(part.formatted),
         ),
     )
     (id_,) = conn.execute("SELECT id FROM outbox WHERE part_id = ?1", (part.part_id,)).fetchone()
