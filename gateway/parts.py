@@ -235,7 +235,7 @@ async def build_core(
         policy=BuiltinPolicy(),
         guard=Guard(assumptions_of(home)),
         approver=approvals,
-        decisions=DecisionRecorder(db, trail, clock.now),
+        decisions=DecisionRecorder(db, trail, clock),
         grants=grants,
         sandbox=engines.get,
         prepare=bubblewrap.prepare_workspace,

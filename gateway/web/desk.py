@@ -136,9 +136,7 @@ class WebDesk:
     async def delete(self, caller: Caller, session: str) -> None:
         """Stop and forget the session."""
         stored = await self._own(caller, session)
-        self._sessions.stop(stored.key)
-        await self._sessions.turn_over(stored.key)
-        await self._db.write(lambda conn: sessions.delete(conn, stored.key))
+        await self._sessions.delete(stored.key)
 
     async def asks(self, caller: Caller) -> tuple[Card, ...]:
         """Open asks that the caller may answer."""
@@ -203,8 +201,8 @@ class WebDesk:
 
     def _state(self, conn: sqlite3.Connection, key: str, message_id: str, who: Identity) -> TurnState:
         row = inbox.find_by_ref(conn, key, message_id)
-        if row is None:
-            return TurnState("cancelled", reply="")
+        if row is None or row.state == "dropped":
+            return TurnState("cancelled")
         if row.control:
             return TurnState("done", reply=row.reply or "") if row.state == "done" else TurnState("queued")
         if row.turn is None:
