@@ -37,6 +37,9 @@ log = structlog.get_logger(__name__)
 #: How often old rows are cleaned away.
 CLEAN_EVERY_S = 600.0
 
+#: Longest that a platform may take to close: one that hangs must not keep the database from being closed.
+ADAPTER_STOP_S = 5.0
+
 
 async def serve(
     settings: Config,
@@ -237,9 +240,19 @@ class Daemon:
         await core.sessions.drain(self._settings.gateway.drain_s)
         await core.controls.stop()
         await server.stop()
-        for adapter in adapters:
-            await adapter.stop()
+        await asyncio.gather(*map(self._stop_adapter, adapters))
+        await core.delivery.close()
         core.close()
+
+    async def _stop_adapter(self, adapter: Adapter) -> None:
+        """One that fails or hangs is told in the log and left behind."""
+        try:
+            async with self._clock.timeout(ADAPTER_STOP_S):
+                await adapter.stop()
+        except TimeoutError:
+            log.error("adapter_stop_cut", adapter=adapter.name, after_s=ADAPTER_STOP_S)
+        except Exception:
+            log.exception("adapter_stop_failed", adapter=adapter.name)
 
     async def _clean(self, db: Database) -> None:
         while True:

@@ -6,9 +6,11 @@ import asyncio
 import json
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import Context
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
@@ -36,6 +38,12 @@ log = structlog.get_logger(__name__)
 #: First and longest pause between tries, in seconds; doubled each time, with full jitter.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+
+#: Longest that a platform may take over one part; after it nobody knows whether the part arrived.
+SEND_S = 60.0
+
+#: What is still being sent when the daemon stops may take so much longer.
+CLOSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class Delivery:
         self._tasks = tasks
         self._on_undeliverable = on_undeliverable
         self._lanes: dict[str, asyncio.Event] = {}
+        self._work: set[asyncio.Task[None]] = set()
         self._stopping = False
 
     def pushes(self, adapter: str) -> bool:
@@ -81,7 +90,7 @@ class Delivery:
             event.set()
             return
         self._lanes[lane] = asyncio.Event()
-        self._tasks.create_task(self._drive(lane), name=f"deliver-{lane}")
+        self._begin(self._drive(lane), f"deliver-{lane}")
 
     async def recover(self) -> None:
         """At start: what a crash left half sent is uncertain; go on with everything that is open."""
@@ -94,6 +103,22 @@ class Delivery:
         self._stopping = True
         for event in self._lanes.values():
             event.set()
+
+    async def close(self) -> None:
+        """Once the platforms have stopped: give up what is still being sent. The next start sends it again, marked."""
+        if not self._work:
+            return
+        _, late = await asyncio.wait(self._work, timeout=CLOSE_S)
+        for task in late:
+            log.warning("delivery_cut", lane=task.get_name())
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        # an empty context: a lane carries the parts of several sessions, and belongs to none of them
+        task = self._tasks.create_task(work, name=name, context=Context())
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
 
     async def _drive(self, lane: str) -> None:
         event = self._lanes[lane]
@@ -113,7 +138,7 @@ class Delivery:
         except StoreError as error:
             log.error("delivery_store_failed", lane=lane, error=str(error))
             if not self._stopping:
-                self._tasks.create_task(self._later(lane), name=f"deliver-later-{lane}")
+                self._begin(self._later(lane), f"deliver-later-{lane}")
         finally:
             del self._lanes[lane]
 
@@ -138,7 +163,7 @@ class Delivery:
             return
         await self._db.write(lambda conn: outbox.mark_sending(conn, row.id, self._clock.now()))
         try:
-            sent = await self._attempt(adapter, row)
+            sent = await self._bounded(adapter, row)
         except Rejected as error:
             await self._dead(row, str(error))
             return
@@ -150,11 +175,6 @@ class Delivery:
             return
         except StoreError as error:
             await self._again(row, _retry(row, NotSent(str(error))))
-            return
-        except Exception as error:
-            # A fault in an adapter is that adapter's: it may have sent, so the part is tried once more, marked.
-            log.exception("adapter_failed", adapter=row.adapter, part=row.part_id)
-            await self._again(row, _retry(row, Uncertain(f"unexpected {type(error).__name__}")))
             return
         await self._record(lambda conn: self._sent(conn, row, sent))
 
@@ -172,6 +192,19 @@ class Delivery:
             StoreError: the daemon stops; at the next start the attempt counts as uncertain.
         """
         await until_stored(self._clock, lambda: self._db.write(unit), what="delivery", give_up=lambda: self._stopping)
+
+    async def _bounded(self, adapter: Adapter, row: OutboxRow) -> Sent | None:
+        """One attempt within its limit; whatever an adapter raises that it should not leaves the part uncertain."""
+        try:
+            async with self._clock.timeout(SEND_S):
+                return await self._attempt(adapter, row)
+        except (DeliveryError, StoreError):
+            raise
+        except TimeoutError as error:
+            raise Uncertain(f"no answer within {SEND_S:g} s") from error
+        except Exception as error:
+            log.exception("adapter_failed", adapter=adapter.name, part=row.part_id)
+            raise Uncertain(f"the adapter failed: {type(error).__name__}") from error
 
     async def _attempt(self, adapter: Adapter, row: OutboxRow) -> Sent | None:
         conversation = _conversation(row)

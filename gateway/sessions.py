@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextvars import Context
 
 import structlog
 
@@ -54,7 +55,8 @@ class Sessions:
             session.more = True
             return
         session = self._live[key] = Session(key, self._services)
-        self._driving[key] = self._tasks.create_task(self._drive(session), name=f"session-{key}")
+        # an empty context: whoever wakes a session leaves nothing of its own in it
+        self._driving[key] = self._tasks.create_task(self._drive(session), name=f"session-{key}", context=Context())
 
     async def recover(self) -> int:
         """At start: wake every session with unfinished or queued work; how many."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import sys
 from collections.abc import Iterator
 
@@ -37,6 +38,7 @@ def run(context: CliContext) -> int:
     if sys.__stderr__ is not None:
         # the service manager aborts a daemon whose event loop has frozen; then one must see where
         faulthandler.enable(sys.__stderr__)
+    gc.freeze()  # the modules stay: from now on the collector need not look at them again and again
     redactor = Redactor(loaded.secrets())
     metrics = Metrics()
     with logs.setup(loaded.config.log, redactor, on_drop=metrics.log_dropped):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextvars import Context
 from pathlib import Path
 
 import structlog
@@ -67,7 +68,7 @@ class Controls:
             self._again[key] = True
             return
         self._again[key] = False
-        self._running[key] = self._tasks.create_task(self._handle_all(key), name=f"control-{key}")
+        self._running[key] = self._tasks.create_task(self._handle_all(key), name=f"control-{key}", context=Context())
 
     async def recover(self) -> None:
         """At start: handle what a crash has left."""
