@@ -38,6 +38,9 @@ log = structlog.get_logger(__name__)
 #: A turn that was found unfinished after this many crashes is not tried again.
 MAX_CRASHES = 3
 
+#: Said where somebody lost access between writing and the turn, over a restart.
+NO_ACCESS = "Not done: who asked for this may not use this gateway any more."
+
 
 class StopReason(enum.Enum):
     """Why a running turn was cancelled from outside."""
@@ -85,6 +88,7 @@ class Services:
     ender: TurnEnder
     observer: TurnObserver
     workspace: Callable[[str], Path]
+    role_of: Callable[[str], Role | None]
     limits: TurnLimits
     max_turns: int
 
@@ -215,9 +219,12 @@ class Session:
         services = self._services
         with activity.lease("slot", None):
             await services.slots.enter(ref.turn)
+        role = services.role_of(claim.turn.principal)
+        if role is None:
+            return Answer(NO_ACCESS, failed=True)
         caller = Caller(
             principal=claim.turn.principal,
-            role=Role.parse(claim.turn.role),
+            role=role,
             scope=claim.scope,
             session=self.key,
             turn=ref.turn,
