@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from agent.exceptions import ModelCut, ModelError, ModelSilent
+from agent.exceptions import ModelCut, ModelError, ModelSilent, ModelTooSlow
 from agent.models.base import Done, ModelEvent, ModelRequest, TextDelta
 from agent.turn_context import TurnContext
 
@@ -27,7 +27,7 @@ async def ask_model(ctx: TurnContext, request: ModelRequest) -> Done:
         except ModelError:
             raise
         except TimeoutError as error:
-            raise ModelError(
+            raise ModelTooSlow(
                 f"no end within {ctx.limits.model_request_s:g} s",
                 person=f"The model was not done after {ctx.limits.model_request_s:g} s, so I stopped it. "
                 "Try again, or ask for less at once.",

@@ -4,7 +4,8 @@
 
     AgentError
     +-- ModelError            the model gave no usable answer
-    |   +-- ModelSilent       no event for longer than the limit
+    |   +-- ModelTooSlow      a limit of its request ran out
+    |   |   +-- ModelSilent   no event for longer than the limit
     |   +-- ModelCut          the stream ended before its end
     +-- ToolArgumentsInvalid  the arguments of a tool call do not fit
 """
@@ -28,7 +29,11 @@ class ModelError(AgentError):
         self.person = person
 
 
-class ModelSilent(ModelError):
+class ModelTooSlow(ModelError):
+    """A limit of the request ran out."""
+
+
+class ModelSilent(ModelTooSlow):
     """No event came for longer than the limit."""
 
 

@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from agent.control.clock import Clock
+from agent.exceptions import ModelTooSlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +63,38 @@ class Pulse:
         self._leases[number] = OpenLease(kind, now, None if limit_s is None else now + limit_s)
         return number
 
-    def close(self, number: int) -> None:
-        """Close a lease. If it was inside its limit the wait counts as activity until now; an overrun one does not."""
-        lease = self._leases.pop(number, None)
-        if lease is None:
-            return
+    def close(self, number: int) -> float:
+        """Close a lease; how long it was open, in seconds.
+
+        If it was inside its limit the wait counts as activity until now; an overrun one only until its limit.
+        """
+        lease = self._leases.pop(number)
         now = self._clock.monotonic()
         end = now if lease.until is None else min(now, lease.until)
         if end > self._last_activity_ts:
             self._last_activity_ts = end
             self._reason = f"{lease.kind} ended"
+        return now - lease.since
+
+
+class StageObserver(Protocol):
+    """Told how long the model took, and when it ran into a limit."""
+
+    def stage(self, stage: str, seconds: float) -> None:
+        """A stage has ended."""
+        ...
+
+    def stage_timed_out(self, stage: str) -> None:
+        """A stage has run into its limit."""
+        ...
 
 
 class TurnActivity:
     """A turn's handle on its session's pulse; void once :meth:`end` was called."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: Pulse, observer: StageObserver | None = None) -> None:
         self._pulse: Pulse | None = pulse
+        self._observer = observer
 
     def touch(self, reason: str) -> None:
         """See :class:`agent.control.ports.Activity`."""
@@ -94,8 +111,14 @@ class TurnActivity:
         number = pulse.open(kind, limit_s)
         try:
             yield
+        except ModelTooSlow:
+            if self._observer is not None:
+                self._observer.stage_timed_out(kind)
+            raise
         finally:
-            pulse.close(number)
+            seconds = pulse.close(number)
+            if self._observer is not None and kind == "model":
+                self._observer.stage(kind, seconds)
 
     def end(self) -> None:
         """The turn is over; nothing that it left behind keeps the session alive."""

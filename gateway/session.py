@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from agent.loop import run_conversation
 from agent.models.base import Model
 from agent.tools.registry import Registry
 from agent.turn_context import Answer, TurnContext, TurnLimits
-from gateway.activity import Pulse, TurnActivity
+from gateway.activity import Pulse, StageObserver, TurnActivity
 from gateway.journal import EventWriter, TurnEvents, TurnJournal, TurnRef
 from gateway.slots import Slots
 from gateway.store import inbox, messages, sessions, turns
@@ -63,8 +64,8 @@ class Mind(Protocol):
         ...
 
 
-class TurnObserver(Protocol):
-    """Counts turns."""
+class TurnObserver(StageObserver, Protocol):
+    """Counts turns and times the model."""
 
     def turn_ended(self, status: str) -> None:
         """A turn is over."""
@@ -95,6 +96,11 @@ class _Claim:
     turn: TurnRow
     scope: str
     resumed: bool
+
+
+def turn_id(now: datetime) -> str:
+    """A new turn's id: its time first, so that new rows lie side by side in every index; then chance."""
+    return f"turn_{round(now.timestamp() * 1000):012x}{secrets.token_hex(6)}"
 
 
 class Session:
@@ -179,7 +185,7 @@ class Session:
 
     def _begin(self, conn: sqlite3.Connection, item: InboxRow) -> TurnRow:
         now = self._services.clock.now()
-        ref = TurnRef(self.key, f"turn_{secrets.token_hex(10)}")
+        ref = TurnRef(self.key, turn_id(now))
         turn = turns.start(conn, id=ref.turn, session=self.key, principal=item.principal, role=item.role, now=now)
         inbox.take(conn, item.id, ref.turn)
         messages.add_user(conn, self.key, ref.turn, item.text, now)
@@ -189,7 +195,7 @@ class Session:
     async def _run(self, claim: _Claim, ref: TurnRef) -> None:
         self._turn, self._stop_reason, self._stop_text = ref, None, ""
         self._over.clear()
-        activity = TurnActivity(self._pulse)
+        activity = TurnActivity(self._pulse, self._services.observer)
         activity.touch("turn started")
         self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
         try:

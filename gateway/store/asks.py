@@ -124,7 +124,8 @@ def open_of_turn(conn: sqlite3.Connection, turn: str) -> list[AskRow]:
 def newest_time(conn: sqlite3.Connection) -> datetime | None:
     """The latest time that any accepted message or event bears; None in an empty database."""
     (newest,) = conn.execute(
-        "SELECT max(at) FROM (SELECT max(received_at) AS at FROM inbox UNION ALL SELECT max(at) FROM events)"
+        "SELECT max(at) FROM (SELECT * FROM (SELECT received_at AS at FROM inbox ORDER BY id DESC LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT at FROM events ORDER BY id DESC LIMIT 1))"
     ).fetchone()
     return None if newest is None else from_text(newest)
 

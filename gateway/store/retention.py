@@ -19,6 +19,8 @@ AUDIT_TEXT_AGE = timedelta(days=90)
 OUTPUT_KEPT = 8 * 1024
 #: Rows of a kind that one call looks at.
 ROWS_MAX = 500
+#: Rows of the inbox, the oldest first, that one call looks at; the few that are never handled do not fill them.
+LOOKED_AT = 2_000
 #: Sessions whose events one call looks at; for each, SQLite steps over the index entries of what is kept.
 SESSIONS_MAX = 50
 
@@ -79,9 +81,9 @@ def _events(conn: sqlite3.Connection, now: datetime) -> int:
 
 def _inbox(conn: sqlite3.Connection, now: datetime) -> int:
     return conn.execute(
-        "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE received_at < ?1 AND state IN ('done', 'dropped')"
-        " ORDER BY received_at LIMIT ?2)",
-        (to_text(now - HANDLED_AGE), ROWS_MAX),
+        "DELETE FROM inbox WHERE id IN (SELECT id FROM (SELECT id, received_at, state FROM inbox ORDER BY id LIMIT ?3)"
+        " WHERE received_at < ?1 AND state IN ('done', 'dropped') LIMIT ?2)",
+        (to_text(now - HANDLED_AGE), ROWS_MAX, LOOKED_AT),
     ).rowcount
 
 

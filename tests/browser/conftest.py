@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -14,7 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 from adapters.http import HttpAdapter
-from adapters.testing import MemoryDesk
+from adapters.testing import MemoryDesk, MemoryTurn
 from agent.control.clock import SystemClock
 from gateway.web.auth import Auth
 from gateway.web.server import WebServer
@@ -66,6 +68,14 @@ class Tab:
     async def say(self, text: str) -> None:
         await self.page.fill("#text", text)
         await self.page.press("#text", "Enter")
+
+    async def turn(self) -> MemoryTurn:
+        """The running turn of the session main, once the message has arrived."""
+        async with asyncio.timeout(15):
+            while True:
+                with contextlib.suppress(LookupError):
+                    return self.site.desk.turn("owner", "main")
+                await asyncio.sleep(0.01)
 
     async def open(self, session: str) -> None:
         await self.page.goto(f"{self.site.url}#{session}")

@@ -57,7 +57,7 @@ class TestChat:
         await tab.say("hang")
         await expect(tab.page.locator(".assistant.live")).to_have_text("Let me look")
         await expect(tab.page.locator("#activity")).to_have_text("Looking through 1,204 files")
-        turn = tab.site.desk.turn("owner", "main")
+        turn = await tab.turn()
         turn.delta(" around")
         await expect(tab.page.locator(".assistant.live")).to_have_text("Let me look around")
         turn.say("I looked around.", final=True)
@@ -91,7 +91,7 @@ class TestChat:
         await expect(tab.page.locator(".live")).to_be_visible()
         await tab.say("second")
         await expect(tab.page.locator("#queued .user")).to_have_text("second")
-        tab.site.desk.turn("owner", "main").finish(text="first done")
+        (await tab.turn()).finish(text="first done")
         await expect(tab.page.locator("#queued")).to_be_hidden()
         await expect(tab.page.locator(".message")).to_have_text(["hang", "first done", "second", "You said: second"])
 
@@ -170,13 +170,13 @@ class TestCards:
         await tab.say("$ rm -rf build")
         await expect(tab.page.locator(CARD)).to_be_visible()
         desk = tab.site.desk
-        desk.settle(desk.turn("owner", "main").asks[0], CardEnd("timed_out"))
+        desk.settle((await tab.turn()).asks[0], CardEnd("timed_out"))
         await expect(tab.page.locator(".says")).to_have_text("Timed out — nothing ran.")
         await expect(tab.page.locator(".buttons")).to_be_hidden()
 
     async def test_the_countdown_ends_in_buttons_that_do_nothing(self, tab: Tab) -> None:
         await tab.say("hang")
-        tab.site.desk.turn("owner", "main").ask("rm -rf build", timeout_s=1.0)
+        (await tab.turn()).ask("rm -rf build", timeout_s=1.0)
         card = tab.page.locator(CARD)
         await expect(card.locator(".timer")).to_have_text("time is up")
         await expect(card.locator(".once")).to_be_disabled()
@@ -185,7 +185,7 @@ class TestCards:
         """The ask has timed out, but the page has not been told: the gateway's answer decides what the card says."""
         tab: Tab = await make_tab(expected="status of 410")
         await tab.say("hang")
-        ask = tab.site.desk.turn("owner", "main").ask("rm -rf build")
+        ask = (await tab.turn()).ask("rm -rf build")
         await expect(tab.page.locator(CARD)).to_be_visible()
         ask.end = CardEnd("timed_out")
         await tab.page.click(f"{CARD} .once")
@@ -194,7 +194,7 @@ class TestCards:
     async def test_somebody_else_was_first(self, make_tab: Any) -> None:
         tab: Tab = await make_tab(expected="status of 409")
         await tab.say("hang")
-        ask = tab.site.desk.turn("owner", "main").ask("rm -rf build")
+        ask = (await tab.turn()).ask("rm -rf build")
         await expect(tab.page.locator(CARD)).to_be_visible()
         ask.end = CardEnd("denied", "deny", "telegram:7")
         await tab.page.click(f"{CARD} .once")
@@ -203,7 +203,7 @@ class TestCards:
     async def test_not_yours(self, make_tab: Any) -> None:
         tab: Tab = await make_tab(expected="status of 403")
         await tab.say("hang")
-        tab.site.desk.turn("owner", "main").ask("rm -rf build", may_answer={"bob"})
+        (await tab.turn()).ask("rm -rf build", may_answer={"bob"})
         await tab.page.click(f"{CARD} .once")
         await expect(tab.page.locator(".says")).to_have_text("This is not yours to answer.")
         await expect(tab.page.locator(".once")).to_be_disabled()
@@ -292,7 +292,7 @@ class TestReload:
         await expect(tab.page.locator(".live")).to_have_text("Let me look")
         await tab.page.reload()
         await expect(tab.page.locator(".live")).to_have_text("Let me look")
-        tab.site.desk.turn("owner", "main").finish(text="Found.")
+        (await tab.turn()).finish(text="Found.")
         await expect(tab.page.locator(".message")).to_have_text(["hang", "Found."])
 
     async def test_earlier_messages_on_demand(self, tab: Tab) -> None:

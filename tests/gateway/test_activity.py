@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.control.clock import ManualClock
+from agent.control.testing import RecordingObserver
+from agent.exceptions import ModelSilent
 from gateway.activity import Pulse, TurnActivity
 
 
@@ -55,3 +59,16 @@ async def test_what_a_turn_leaves_behind_keeps_nothing_alive() -> None:
     activity.touch("late output")
     with activity.lease("tool", 1_000):
         assert pulse.idle_s() == 50
+
+
+async def test_the_models_time_and_its_limits_are_counted() -> None:
+    clock, observer = ManualClock(), RecordingObserver()
+    activity = TurnActivity(Pulse(clock), observer)
+    with activity.lease("model", 10):
+        await clock.advance(3)
+    with pytest.raises(ModelSilent), activity.lease("model", 10):
+        raise ModelSilent("silent", person="It is slow.")
+    with activity.lease("tool", 10):
+        pass
+    assert observer.stages == ["model", "model"]
+    assert observer.timeouts == ["model"]

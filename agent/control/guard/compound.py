@@ -207,7 +207,7 @@ def function(evaluator: Evaluator, unit: Unit, node: Node, state: State, pending
     if body is None:
         raise Unreadable("a function has no body")
     state.functions[name] = (unit, body)
-    evaluator.defined[name] = (unit, body, state.copy())
+    evaluator.defined[id(unit), body.start_byte] = (unit, body, state.copy())
     if multiplies(unit, body, name):
         evaluator.judge.fact(
             "process.fork-bomb", Command([name], state, segment=unit.written(node), stdin=EMPTY, where=evaluator.where)

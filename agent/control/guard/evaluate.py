@@ -65,19 +65,19 @@ class Evaluator:
         self._repeats = 0
         self.where = HERE
         self._running: list[str] = []
-        self._called: set[str] = set()
-        self.defined: dict[str, tuple[Unit, Node, State]] = {}
+        self._called: set[tuple[int, int]] = set()
+        #: Functions defined so far, by where their bodies stand.
+        self.defined: dict[tuple[int, int], tuple[Unit, Node, State]] = {}
 
     # -- texts ---------------------------------------------------------------------------------------------------------
 
     def run(self, text: str, state: State) -> Stream:
         """Evaluate a whole command, and the functions that it defines and never calls."""
         out = self.text(text, state)
-        while self.defined:
-            name, (unit, body, defined) = self.defined.popitem()
-            if name not in self._called:
-                self._called.add(name)
-                self.statement(unit, body, defined)
+        while left := [key for key in self.defined if key not in self._called]:
+            for key in left:
+                self._called.add(key)
+                self.statement(*self.defined[key])
         return out
 
     def text(self, text: str, state: State, where: Where | None = None) -> Stream:
@@ -237,7 +237,7 @@ class Evaluator:
     def call(self, name: str, command: Command) -> Stream:
         """Run a function's body with a command's arguments."""
         unit, body = command.state.functions[name]
-        self._called.add(name)
+        self._called.add((id(unit), body.start_byte))
         state = command.state
         if self.depth >= MAX_DEPTH or name in self._running:
             return NOTHING_KNOWN

@@ -64,7 +64,7 @@ class Guard:
                 command,
                 f"{facts.BY_NAME['unreadable.hidden'].reason[:-1]}: {', '.join(reading.hidden[:4])}.",
             )
-            findings = {**findings, ("hidden", "", ""): hidden}
+            findings = {("hidden", "", ""): hidden, **findings}
         return _of(findings, scripts)
 
     def _read(self, text: str) -> tuple[dict[tuple[str, str, str], Finding], tuple[str, ...]]:

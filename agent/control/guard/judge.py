@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from agent.control.guard import containers, effects, gateway, hardline, normalise, paths, sending, sql
@@ -26,6 +27,8 @@ _DEVICE_OK = Expression(
 _SOCKET = Expression(r"/dev/(?:tcp|udp)/(?P<host>[^/]*)/")
 _PRINTS = frozenset(("echo", "printf", "tee", "logger", "cat", "wall", "write", "say"))
 _SECRET_WORD = Expression(r"secret|token|passw|credential|api_?key|access_?key|private_?key", re.IGNORECASE)
+#: Programs that take a whole folder along.
+_PACKERS = frozenset(("tar", "zip", "cp", "rsync", "scp", "7z", "grep", "rg"))
 _ENDLESS = Expression(r"/dev/(?:zero|u?random|full)\Z")
 
 
@@ -62,7 +65,7 @@ class Judge:
         if not inert:
             for rule in dict.fromkeys(hardline.hits(command, touched)):
                 self._add(facts.BY_NAME.get(rule) or hardline_data.BY_NAME[rule], command, touched)
-        for found in registry.rules_for(command.name):
+        for found in registry.rules_for(command.name, command.operands[0] if command.operands else ""):
             if (not inert or found.always) and found.holds(command):
                 self._add(found, command, touched)
         if command.argv[0].startswith("/etc/init.d/") and command.operands:
@@ -94,34 +97,22 @@ class Judge:
                 continue
             classes = self._classes(effect, command)
             for rule in rules:
-                if rule.id in hit or (effect.inside and not rule.inside) or command.name in rule.spares.split():
+                if rule.id in hit or (effect.inside and not rule.inside) or command.name in _split(rule.spares):
                     continue
-                if any(one in classes for one in rule.places.split()):
+                if not classes.isdisjoint(_split(rule.places)):
                     hit.add(rule.id)
                     self._add(rule, command, touched)
 
-    def _classes(self, effect: Effect, command: Command) -> set[str]:
+    def _classes(self, effect: Effect, command: Command) -> frozenset[str]:
         path = effect.path
-        found: set[str] = set()
+        found = _classes_of(path, self.assume)
         if effect.kind == effects.DELETE:
             if has_glob(path):
-                found.add("glob")
+                found |= {"glob"}
             if command.where.fed or has_gap(path) or not path.startswith("/"):
-                found.add("computed")
-        if not path.startswith("/"):
-            return found
-        place = paths.place(path, self.assume)
-        found.update(name for name, given in zip(place._fields, place, strict=True) if given)
-        if not place.workspace and not place.scratch and not has_gap(path):
-            found.add("outside")
-        if path.startswith("/dev/") and not _DEVICE_OK.match(path) and not place.disk:
-            found.add("device")
-        if (
-            effect.kind == effects.READ
-            and command.name in ("tar", "zip", "cp", "rsync", "scp", "7z", "grep", "rg")
-            and paths.is_secret_folder(path)
-        ):
-            found.add("folder")
+                found |= {"computed"}
+        elif effect.kind == effects.READ and command.name in _PACKERS and paths.is_secret_folder(path):
+            found |= {"folder"}
         return found
 
     def _variables(self, command: Command) -> None:
@@ -288,6 +279,25 @@ _PATH_PROGRAMS = frozenset(
     for name, touches in effects.TOUCHES.items()
     if touches and any(one.which == "all" and not one.only_if for one in touches)
 )
+
+
+@functools.lru_cache(maxsize=256)
+def _split(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+@functools.lru_cache(maxsize=2_048)
+def _classes_of(path: str, assume: Assumptions) -> frozenset[str]:
+    """The classes of a path as rules name them."""
+    if not path.startswith("/"):
+        return frozenset()
+    place = paths.place(path, assume)
+    found = {name for name, given in zip(place._fields, place, strict=True) if given}
+    if not place.workspace and not place.scratch and not has_gap(path):
+        found.add("outside")
+    if path.startswith("/dev/") and not _DEVICE_OK.match(path) and not place.disk:
+        found.add("device")
+    return frozenset(found)
 
 
 def _cut(text: str) -> str:

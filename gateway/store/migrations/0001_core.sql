@@ -41,7 +41,6 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_queue ON inbox (session, control, id) WHERE state = 'queued';
 CREATE INDEX inbox_ref ON inbox (session, message_ref);
-CREATE INDEX inbox_age ON inbox (received_at);
 CREATE INDEX inbox_turn ON inbox (turn) WHERE turn IS NOT NULL;
 
 CREATE TABLE dead_letters (
@@ -217,4 +216,3 @@ CREATE TABLE events (
     at      TEXT NOT NULL
 );
 CREATE INDEX events_session ON events (session, id);
-CREATE INDEX events_age ON events (at);

@@ -40,7 +40,7 @@ RULES: tuple[Rule, ...] = (
         spare=("terraform validate",),
     ),
     _rule(
-        id="pulumi",
+        id="cloud.pulumi",
         programs="pulumi cdk cdktf sam serverless sls copilot eksctl crossplane amplify kops sst chalice zappa up",
         text=(
             r"(?:^|\s)(?:destroy|up\b(?=.*(?:--yes|-y|--skip-preview))|down|remove|delete"
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
         spare=("ansible-playbook site.yml --check --diff", "ansible-playbook site.yml --syntax-check"),
     ),
     _rule(
-        id="packer",
+        id="cloud.packer",
         programs="packer nixos-rebuild nix-collect-garbage",
         text=r"(?:^|\s)(?:build|switch|boot|test|-d|--delete-old|--delete-older-than)(?:\s|$)",
         reason="It builds or changes machines.",

@@ -122,7 +122,7 @@ RULES: tuple[Rule, ...] = (
         spare=("mv a b",),
     ),
     _rule(
-        id="git.clean-tool",
+        id="delete.alike",
         programs="fdupes jdupes rmlint",
         options="-d --delete -N",
         reason="It deletes files that look alike.",
@@ -130,7 +130,7 @@ RULES: tuple[Rule, ...] = (
         spare=("fdupes -r .",),
     ),
     _rule(
-        id="tmpreaper",
+        id="delete.old",
         programs="tmpreaper tmpwatch bleachbit wipe-free",
         reason="It deletes old files.",
         match=("tmpreaper 7d /tmp",),

@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
         spare=("dd --help", "add if=1 of=2"),
     ),
     _rule(
-        id="mkfs",
+        id="disk.mkfs",
         programs="mkfs mkfs.* mke2fs mkdosfs mkntfs mkexfatfs newfs* mkswap",
         reason="It makes a new file system; what was there is lost.",
         match=("mkfs.ext4 -F disk.img",),
@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
         spare=("btrfs subvolume list /", "btrfs filesystem show"),
     ),
     _rule(
-        id="mount",
+        id="disk.mount",
         programs="mount",
         at_least=1,
         reason="It changes what is mounted.",
@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
         spare=("mount", "mount -l", "mount --help"),
     ),
     _rule(
-        id="mount.all",
+        id="disk.mount-all",
         programs="mount",
         options="-a --all",
         reason="It changes what is mounted.",
@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = (
         spare=("mount -l",),
     ),
     _rule(
-        id="umount",
+        id="disk.umount",
         programs="umount fusermount fusermount3 udisksctl swapon swapoff mount.* pmount pumount eject",
         text=r"^(?!.*(?:\bstatus\b|\binfo\b|\bdump\b|\bmonitor\b|^-s$|--show|--summary)).+",
         reason="It detaches or attaches a file system.",
@@ -145,7 +145,7 @@ RULES: tuple[Rule, ...] = (
         spare=("wipefs disk.img", "wipefs -n -a disk.img"),
     ),
     _rule(
-        id="fallocate",
+        id="disk.fallocate",
         programs="fallocate",
         options="-d -z -c -p --collapse-range --punch-hole --zero-range --dig-holes",
         reason="It removes content of a file.",

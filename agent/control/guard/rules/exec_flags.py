@@ -390,7 +390,7 @@ RULES: tuple[Rule, ...] = (
         spare=("expect -v",),
     ),
     _rule(
-        id="exec.env-split",
+        id="exec.sudoedit",
         programs="sudoedit",
         reason="It edits a system file.",
         match=("sudoedit /etc/hosts",),
@@ -421,7 +421,7 @@ RULES: tuple[Rule, ...] = (
         spare=("npm run x",),
     ),
     _rule(
-        id="exec.pip-build",
+        id="exec.sql-shell",
         programs="mysql mariadb psql",
         text=r"\\!|(?:^|\s)system\s+\w|--pager=\S*sh\b",
         reason="The client would run a command.",

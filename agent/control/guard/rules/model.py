@@ -72,6 +72,12 @@ class Rule(Reason):
     at_most: int = -1
     always: bool = False
 
+    @property
+    def heads(self) -> frozenset[str]:
+        """First words of the verbs; empty when any operand may lead."""
+        heads = frozenset(one.split(maxsplit=1)[0] for one in self.verbs)
+        return frozenset() if any("*" in one for one in heads) else heads
+
     def holds(self, command: Command) -> bool:  # noqa: PLR0911 - one way out a case
         """Whether a command is what this rule is about; its program is."""
         operands = command.operands

@@ -85,7 +85,7 @@ RULES: tuple[Rule, ...] = (
         spare=("ifconfig", "ifconfig eth0", "ethtool -i eth0"),
     ),
     _rule(
-        id="ifupdown",
+        id="network.ifupdown",
         programs="ifup ifdown ifreload dhclient dhcpcd route-del wg-quick openvpn tailscale-up vpnc networksetup",
         text="^(?!.*(?:-get|-list|--version)).+",
         reason="It changes an interface.",
@@ -142,7 +142,7 @@ RULES: tuple[Rule, ...] = (
         spare=("nmcli device status", "nmcli connection show"),
     ),
     _rule(
-        id="resolver",
+        id="network.resolver",
         programs="resolvectl systemd-resolve resolvconf networkctl",
         text=(
             r"^(?:.*\s)?(?:dns|domain|revert|flush-caches|reset-server-features|llmnr|mdns|-a|-d"
@@ -180,7 +180,7 @@ RULES: tuple[Rule, ...] = (
         spare=("tailscale status",),
     ),
     _rule(
-        id="tc",
+        id="network.tc",
         programs="tc",
         text=r"(?:^|\s)(?:add|del|change|replace)(?:\s|$)",
         reason="It changes how packets are sent.",

@@ -27,7 +27,7 @@ RULES: tuple[Rule, ...] = (
         spare=("atq", "at -l"),
     ),
     _rule(
-        id="atrm",
+        id="at.remove",
         programs="atrm",
         reason="It deletes jobs that wait.",
         match=("atrm 3",),
@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
         spare=("systemd-run --user --scope ls",),
     ),
     _rule(
-        id="ssh-copy-id",
+        id="ssh.copy-id",
         programs="ssh-copy-id ssh-import-id",
         reason="It lets a key log in on another host.",
         match=("ssh-copy-id root@db.example.com",),

@@ -10,7 +10,7 @@ _rule = functools.partial(Rule, cls="A6", category="process")
 
 RULES: tuple[Rule, ...] = (
     _rule(
-        id="pkill",
+        id="kill.pattern",
         programs="pkill killall skill slay",
         without="-l -L --list",
         text=r"^(?!.*(?:^|\s)(?:-0|-s\s*0|--signal[= ]0)(?:\s|$)).+",
@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
         spare=("pgrep -fl node", "killall -l", "pkill -0 node"),
     ),
     _rule(
-        id="xkill",
+        id="kill.window",
         programs="xkill",
         reason="It ends a program by its window.",
         match=("xkill -id 0x1c00007",),
@@ -35,7 +35,7 @@ RULES: tuple[Rule, ...] = (
         spare=("fuser 8080/tcp",),
     ),
     _rule(
-        id="kill-port",
+        id="kill.port",
         programs="kill-port fkill npx-kill-port",
         reason="It ends whatever uses a port.",
         match=("npx kill-port 3000",),
@@ -58,14 +58,14 @@ RULES: tuple[Rule, ...] = (
         spare=("screen -ls",),
     ),
     _rule(
-        id="stop-process",
+        id="kill.windows",
         programs="stop-process taskkill spps",
         reason="It ends processes.",
         match=("taskkill /F /IM node.exe",),
         spare=("tasklist",),
     ),
     _rule(
-        id="renice",
+        id="kill.daemon",
         programs="start-stop-daemon",
         options="-K --stop",
         reason="It stops a daemon.",

@@ -82,11 +82,23 @@ _EXACT, _WILD = _index()
 _VARIABLE = Expression("|".join(f"(?:{rule.names})" for rule in VARIABLES))
 
 
+def rules_for(program: str, verb: str = "") -> tuple[Rule, ...]:
+    """The rules about a program, by its base name, that its first operand does not rule out."""
+    rules, verbs = _of_program(program)
+    return rules if not verbs else _of_verb(program, verb if verb in verbs else "")
+
+
 @functools.lru_cache(maxsize=1_024)
-def rules_for(program: str) -> tuple[Rule, ...]:
-    """The rules about a program, by its base name."""
+def _of_program(program: str) -> tuple[tuple[Rule, ...], frozenset[str]]:
+    """The rules about a program, and the first words of their verbs."""
     wild = tuple(rule for pattern, rule in _WILD if fnmatch.fnmatchcase(program, pattern))
-    return (*_EXACT.get(program, ()), *wild)
+    rules = (*_EXACT.get(program, ()), *wild)
+    return rules, frozenset(head for rule in rules for head in rule.heads)
+
+
+@functools.lru_cache(maxsize=2_048)
+def _of_verb(program: str, verb: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in _of_program(program)[0] if not rule.heads or verb in rule.heads)
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -138,7 +138,7 @@ RULES: tuple[Rule, ...] = (
         spare=("certutil -hashfile x",),
     ),
     _rule(
-        id="ansible-galaxy",
+        id="remote.ansible-galaxy",
         programs="ansible-galaxy gh code nvim curl-install",
         verbs=("install git+*", "extension install *", "collection install git+*", "role install http*"),
         reason="It installs code from an arbitrary address.",
@@ -146,7 +146,7 @@ RULES: tuple[Rule, ...] = (
         spare=("ansible-galaxy list",),
     ),
     _rule(
-        id="rundeck",
+        id="remote.editor",
         programs="vim nvim less curlie",
         operand="^(?:https?|scp|ftp)://",
         reason="It opens a file from a network.",

@@ -62,7 +62,7 @@ RULES: tuple[Rule, ...] = (
         spare=("setfacl -m u:bob:r f",),
     ),
     _rule(
-        id="setcap",
+        id="rights.setcap",
         programs="setcap",
         without="-v",
         reason="It gives a program rights of the system.",
@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = (
         spare=("getcap /usr/bin/ping",),
     ),
     _rule(
-        id="chattr",
+        id="rights.chattr",
         programs="chattr",
         at_least=1,
         reason="It changes what may be done with a file.",
@@ -78,7 +78,7 @@ RULES: tuple[Rule, ...] = (
         spare=("lsattr f",),
     ),
     _rule(
-        id="accounts",
+        id="rights.accounts",
         programs=(
             "useradd adduser userdel deluser usermod groupadd addgroup groupdel delgroup"
             " groupmod gpasswd newusers chpasswd chgpasswd chsh chfn vipw vigr pwconv pwunconv"
@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
         spare=("useradd --help | head -20", "id && groups", "getent passwd bob"),
     ),
     _rule(
-        id="passwd",
+        id="rights.passwd",
         programs="passwd chage",
         without="-S --status -l-list --list",
         reason="It changes a password.",
@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = (
         spare=("passwd -S root",),
     ),
     _rule(
-        id="visudo",
+        id="rights.visudo",
         programs="visudo",
         without="-c --check",
         reason="It changes who may become root.",

@@ -179,7 +179,7 @@ RULES: tuple[Rule, ...] = (
         spare=("brew services list",),
     ),
     _rule(
-        id="postgres.control",
+        id="service.server-control",
         programs="pg_ctl pg_ctlcluster mysqladmin mongod rabbitmqctl kafka-server-stop.sh zkserver.sh catalina.sh",
         text=(
             r"(?:^|\s)(?:stop|restart|reload|promote|kill|shutdown|--shutdown|stop_app|reset"

@@ -61,7 +61,7 @@ RULES: tuple[Rule, ...] = (
         spare=("hostname", "hostname -I"),
     ),
     _rule_system_write(
-        id="clock",
+        id="system.clock",
         programs="date",
         options="-s --set",
         reason="It sets the clock.",
@@ -69,7 +69,7 @@ RULES: tuple[Rule, ...] = (
         spare=("date -u +%FT%TZ", "date +%Y-%m-%d"),
     ),
     _rule_system_write(
-        id="clock-positional",
+        id="system.clock-positional",
         programs="date",
         operand=r"^\d{8,12}(?:\.\d\d)?$",
         without="-d --date",
@@ -78,7 +78,7 @@ RULES: tuple[Rule, ...] = (
         spare=("date -d 20200101",),
     ),
     _rule_system_write(
-        id="timedatectl",
+        id="system.timedatectl",
         programs="timedatectl localectl",
         verbs=("set-*",),
         reason="It sets the clock or the language of the system.",
@@ -86,7 +86,7 @@ RULES: tuple[Rule, ...] = (
         spare=("timedatectl", "timedatectl status"),
     ),
     _rule_system_write(
-        id="hwclock",
+        id="system.hwclock",
         programs="hwclock ntpdate chronyc ntpd rdate adjtimex systemsetup",
         text=(
             r"(?:^|\s)(?:-w|-s|--systohc|--hctosys|--set|-a|--adjust|makestep|settime|-set\w+|-gq"
@@ -108,7 +108,7 @@ RULES: tuple[Rule, ...] = (
         spare=("getenforce", "csrutil status", "semanage boolean -l"),
     ),
     _rule_system_write(
-        id="alternatives",
+        id="system.alternatives",
         programs="update-alternatives alternatives",
         options="--set --install --remove --remove-all --auto --config --set-selections",
         reason="It changes which program the system uses.",
