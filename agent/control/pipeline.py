@@ -60,8 +60,8 @@ LONG_SCRIPT = 2_048
 class Judge(Protocol):
     """What the pipeline needs of the guard."""
 
-    def judge(self, command: str) -> Judgement:
-        """The verdict on shell text; never raises, and may be called from any thread."""
+    def judge(self, command: str, workdir: str | None = None) -> Judgement:
+        """The verdict on shell text that starts in ``workdir``; never raises, and may be called from any thread."""
         ...
 
 
@@ -170,7 +170,7 @@ class Pipeline:
                 request, caller, digest, CommandStatus.REFUSED, "policy", refusal.detail, rules=(refusal.rule,)
             )
         with self._stage("guard"):
-            judgement = await self._judgement(plan.script)
+            judgement = await self._judgement(plan)
         if judgement.verdict is Verdict.REFUSE:
             worst = judgement.findings[0]
             return await self._refuse(
@@ -185,12 +185,12 @@ class Pipeline:
             )
         return _Case(request, caller, plan, judgement, digest)
 
-    async def _judgement(self, script: str | None) -> Judgement:
-        if script is None:
+    async def _judgement(self, plan: Plan) -> Judgement:
+        if plan.script is None:
             return Judgement(Verdict.SAFE)
-        if len(script) <= LONG_SCRIPT:
-            return self._guard.judge(script)
-        return await asyncio.to_thread(self._guard.judge, script)
+        if len(plan.script) <= LONG_SCRIPT:
+            return self._guard.judge(plan.script, plan.workdir)
+        return await asyncio.to_thread(self._guard.judge, plan.script, plan.workdir)
 
     def _plan(self, request: CommandRequest) -> Plan:
         command = self._commands.get(request.command)

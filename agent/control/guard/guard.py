@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from agent.control.guard import net, normalise, patterns
+from agent.control.guard import net, normalise, paths, patterns
 from agent.control.guard.evaluate import Evaluator
 from agent.control.guard.exceptions import OverLimit, Unreadable
 from agent.control.guard.judge import Judge
@@ -30,33 +30,41 @@ class Guard:
 
     def __init__(self, assume: Assumptions) -> None:
         self.assume = assume
-        self._cache: OrderedDict[str, Judgement] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], Judgement] = OrderedDict()
         self._lock = threading.Lock()
 
-    def judge(self, command: str) -> Judgement:
-        """The verdict on a command, with every finding, worst first. Never raises."""
+    def judge(self, command: str, workdir: str | None = None) -> Judgement:
+        """The verdict on a command, with every finding, worst first. Never raises.
+
+        Args:
+            command: shell text, exactly what would run.
+            workdir: where it starts, as the command sees it; the workspace where None. A relative one lies in the
+                workspace. What counts as workspace does not change with it.
+        """
+        start = paths.join(paths.normal(self.assume.workdir), workdir or ".")
+        key = (command, start)
         with self._lock:
-            known = self._cache.get(command)
+            known = self._cache.get(key)
             if known is not None:
-                self._cache.move_to_end(command)
+                self._cache.move_to_end(key)
                 return known
-        judgement = self._judge(command)
+        judgement = self._judge(command, start)
         if len(command) > MAX_LENGTH:
             return judgement
         with self._lock:
-            self._cache[command] = judgement
+            self._cache[key] = judgement
             if len(self._cache) > CACHED:
                 self._cache.popitem(last=False)
         return judgement
 
-    def _judge(self, command: str) -> Judgement:
+    def _judge(self, command: str, workdir: str) -> Judgement:
         try:
             reading = normalise.read(command)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the command must ask
             return _of({("", "", ""): self._unreadable(command, type(error).__name__)}, ())
-        findings, scripts = self._read(reading.text)
+        findings, scripts = self._read(reading.text, workdir)
         if reading.folded is not None:
-            folded, _ = self._read(reading.folded)
+            folded, _ = self._read(reading.folded, workdir)
             findings = {**folded, **findings}
         if reading.hidden:
             hidden = self._fact(
@@ -67,7 +75,7 @@ class Guard:
             findings = {("hidden", "", ""): hidden, **findings}
         return _of(findings, scripts)
 
-    def _read(self, text: str) -> tuple[dict[tuple[str, str, str], Finding], tuple[str, ...]]:
+    def _read(self, text: str, workdir: str) -> tuple[dict[tuple[str, str, str], Finding], tuple[str, ...]]:
         """Findings and scripts of one form of the text."""
         if len(text) > MAX_LENGTH:
             return {("long", "", ""): self._unreadable(text, "it is too long to be read")}, ()
@@ -75,7 +83,9 @@ class Guard:
         evaluator = Evaluator(judge)
         findings: dict[tuple[str, str, str], Finding] = {}
         try:
-            evaluator.run(text, State.initial(self.assume))
+            state = State.initial(self.assume)
+            state.cwd = workdir
+            evaluator.run(text, state)
         except (Unreadable, OverLimit) as error:
             findings["unreadable", "", ""] = self._unreadable(text, str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours must ask, never let through

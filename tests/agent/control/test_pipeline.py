@@ -324,6 +324,18 @@ async def test_secrets_in_the_output_do_not_reach_the_model_or_the_records(bench
     assert "hunter2" not in str(bench.decisions.rows)
 
 
+async def test_the_command_is_judged_where_it_starts(bench: Bench) -> None:
+    bench.approver.answer = answering(denied())
+    await bench.run("rm -rf sub", workdir="deep")
+    (spec,) = bench.approver.asked
+    assert spec.grants[0].paths == ("/workspace/deep/sub",)
+
+
+async def test_long_scripts_are_judged_like_short_ones(bench: Bench) -> None:
+    result = await bench.run("true;\n" * 1_000 + "rm -rf /")
+    assert result.status is CommandStatus.REFUSED
+
+
 async def test_stages_are_measured_in_order(bench: Bench) -> None:
     bench.approver.answer = answering(approved())
     await bench.run("rm -rf build")

@@ -31,6 +31,17 @@ def test_the_directory_counts() -> None:
     assert findings == [(f"{WS}/a/x",), (f"{WS}/b/x",)]
 
 
+def test_the_directory_where_it_starts_counts() -> None:
+    guard = corpus.guard()
+    assert guard.judge("rm -rf *").verdict is Verdict.APPROVE
+    assert guard.judge("rm -rf *", workdir="/").verdict is Verdict.REFUSE
+    assert guard.judge("rm -rf *", workdir="sub").findings[0].paths == (f"{WS}/sub/*",)
+    assert guard.judge("rm x", workdir="sub").verdict is Verdict.SAFE
+    assert guard.judge("rm ../x", workdir="sub").verdict is Verdict.SAFE
+    assert guard.judge("rm x", workdir="/srv").verdict is Verdict.APPROVE
+    assert guard.judge("./x.sh", workdir="sub").scripts == (f"{WS}/sub/x.sh",)
+
+
 def test_operands_that_are_no_paths_bind_the_shape() -> None:
     """A grant for one service or one process is none for another."""
     shapes = {found(f"systemctl restart {unit}", "systemctl.change").shape for unit in ("a", "b")}
