@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sqlite3
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -218,3 +219,44 @@ async def test_a_command_reaches_neither_the_daemon_nor_its_files(home_path: Pat
         assert "tried" in said
     assert await daemon.stop() == 0
     assert (home_path / "config.yaml").read_text() == "approvals: {mode: manual}\n"
+
+
+async def test_commands_that_read_beside_the_daemon_take_nothing_from_it(home_path: Path) -> None:
+    """They open and close the database while the daemon writes; afterwards it dies, and everything is there."""
+    daemon = DaemonProcess(home_path)
+    await daemon.start()
+
+    async def read(*arguments: str) -> int:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "gateway", *arguments, "--home", str(home_path), stdout=asyncio.subprocess.DEVNULL
+        )
+        return await process.wait()
+
+    async with aiohttp.ClientSession() as web:
+        client = daemon.client(web)
+        written = asyncio.create_task(write(client, 20))
+        statuses = [
+            await read(*arguments)
+            for arguments in (("doctor",), ("sessions", "list"), ("audit", "verify"), ("approvals", "list"))
+        ]
+        ids = await written
+        assert statuses[1:] == [0, 0, 0]
+        assert (home_path / "state.db-wal").exists()
+        after = await client.say("$ echo last", message_id="after")
+        assert after["status"] == "done"
+        await daemon.kill()
+    await daemon.start()
+    async with aiohttp.ClientSession() as web:
+        client = daemon.client(web)
+        for message_id in [*ids, "after"]:
+            answer = await client.say("again", message_id=message_id)
+            assert (answer["duplicate"], answer["status"]) == (True, "done")
+    assert await daemon.stop() == 0
+
+
+async def write(client: Client, count: int) -> list[str]:
+    """So many messages, each answered; their ids."""
+    ids = [f"m{number}" for number in range(count)]
+    for message_id in ids:
+        assert (await client.say(f"$ echo {message_id}", message_id=message_id))["status"] == "done"
+    return ids

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gateway.config import Config
+from gateway.store import asks
 from tests.gateway.running import Client, Json, running, settings
 from tests.gateway.test_end_to_end import exists, make_build
 
@@ -71,6 +74,23 @@ async def test_a_request_whose_time_passed_while_the_daemon_was_away_is_told_to_
         assert await daemon.owner.asks(0) == []
         status, body = await daemon.owner.answer(ask, "once")
         assert (status, body["error"]["outcome"]) == (410, "timed_out")
+
+
+async def test_an_answer_that_was_stored_but_not_acted_on_runs_once_after_the_restart(home_path: Path) -> None:
+    """The daemon dies between the commit of the answer and the wake of the turn that waits for it."""
+    async with running(home_path) as daemon:
+        posted = await daemon.owner.say("$ echo ran >> log; rm -rf build", wait=None)
+        (ask,) = await daemon.owner.asks(1)
+        await daemon.stop()
+    conn = sqlite3.connect(home_path / "state.db", isolation_level=None)
+    now = datetime.now(UTC)
+    assert asks.settle(conn, ask["id"], state="approved", choice="once", by="http:owner", reason="", now=now)
+    conn.close()
+    async with running(home_path) as daemon:
+        assert (await daemon.owner.say("again", message_id=posted["message_id"]))["status"] == "done"
+        assert (await daemon.owner.say("$ wc -l < log"))["reply"].split("```")[1].strip() == "1"
+        status, body = await daemon.owner.answer(ask, "once")
+        assert (status, body["error"]["outcome"]) == (409, "approved")
 
 
 async def test_the_end_of_a_denied_turn_is_the_models_own_answer(home_path: Path) -> None:

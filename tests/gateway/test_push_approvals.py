@@ -13,7 +13,7 @@ from adapters.base import ConversationKind, NotSent, TapVerdict, Verdict
 from adapters.testing import MemoryAdapter
 from adapters.testing.adapter import Shown
 from gateway.config import Config
-from tests.gateway.running import PATIENCE_S, running, settings
+from tests.gateway.running import PATIENCE_S, Client, running, settings
 from tests.gateway.test_push import PEOPLE, chatting, tapped
 
 
@@ -217,3 +217,51 @@ async def test_messages_run_in_the_order_in_which_they_arrived(home_path: Path) 
         await adapter.say("$ tr '\\n' ' ' < order")
         await until(adapter, lambda: len(adapter.texts()) == 21)
     assert adapter.texts()[20].split("```")[1].split() == [str(number) for number in range(20)]
+
+
+async def test_the_same_event_many_times_at_once_is_one_message(home_path: Path) -> None:
+    async with chatting(home_path) as (adapter, daemon):
+        receipts = await asyncio.gather(*(adapter.say("$ echo x >> count", event_key="memory:same") for _ in range(8)))
+        assert Counter(receipt.verdict for receipt in receipts) == {Verdict.ACCEPTED: 1, Verdict.DUPLICATE: 7}
+        answers = await asyncio.gather(*(daemon.owner.say("$ echo x >> count", message_id="same") for _ in range(8)))
+        assert sum("duplicate" not in answer for answer in answers) == 1
+        assert len({answer["turn"] for answer in answers}) == 1
+        await adapter.say("$ wc -l < count")
+        await until(adapter, lambda: len(adapter.texts()) == 2)
+        assert adapter.texts()[1].split("```")[1].strip() == "1"
+
+
+async def test_what_is_not_taken_is_said_and_leaves_nothing_behind(home_path: Path) -> None:
+    """A full queue, and a daemon that drains: the verdict comes from the store, and the event may come again."""
+    config = settings(gateway={"queue_max": 2, "drain_s": 5})
+    before = MemoryAdapter()
+    async with running(home_path, config, adapters=[before], people=PEOPLE) as daemon:
+        await before.say("$ rm -rf build", event_key="memory:0")
+        await until(before, lambda: len(before.cards()) == 1)
+        verdicts = [(await before.say("$ echo", event_key=f"memory:{number}")).verdict for number in (1, 2, 3)]
+        assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.QUEUE_FULL]
+        await before.say("$ sleep 2; echo slept", sender="43", event_key="memory:4")
+        await _runs(daemon.owner, "memory:43")
+        daemon.daemon.stop()
+        async with asyncio.timeout(PATIENCE_S):
+            while (await before.say("$ echo late", sender="44", event_key="memory:5")).verdict is Verdict.ACCEPTED:
+                await asyncio.sleep(0)
+        drained = await before.say("$ echo late", sender="43", event_key="memory:6")
+        assert drained.verdict is Verdict.UNAVAILABLE
+        assert drained.retry_after_s > 0
+    after = MemoryAdapter()
+    async with running(home_path, config, adapters=[after], people=PEOPLE):
+        verdicts = [
+            (await after.say("/status", sender="43", event_key=key)).verdict for key in ("memory:6", "memory:4")
+        ]
+        assert verdicts == [Verdict.ACCEPTED, Verdict.DUPLICATE]
+        await until(after, lambda: len(after.texts("43")) >= 1)
+
+
+async def _runs(client: Client, name: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            _, listed = await client.call("GET", "/v1/sessions")
+            if any((row["session"], row["state"]) == (name, "running") for row in listed["sessions"]):
+                return
+            await asyncio.sleep(0.01)

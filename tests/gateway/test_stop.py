@@ -105,6 +105,19 @@ async def test_children_end_before_the_platforms_and_the_database_last(home_path
     assert adapter.seen == [([], 1)], "no child was left, and the database was still open"
 
 
+@pytest.mark.may_block
+async def test_a_stopped_turn_is_listed_until_its_processes_are_gone(home_path: Path) -> None:
+    """Whatever of it is still there when the turn is told to be over would go on unseen."""
+    mark = f"sleep 64{os.getpid()}"
+    async with running(home_path) as daemon, daemon.owner.events_after_first() as stream:
+        await daemon.owner.say(f"$ trap '' TERM HUP INT; nohup setsid {mark} & {mark}\n$ touch second", wait=None)
+        await until_process(mark)
+        assert (await daemon.owner.call("POST", "/v1/sessions/main/stop"))[1] == {"stopped": True}
+        assert (await stream.until_type("turn.finished"))["status"] == "cancelled"
+        assert processes_with(mark) == []
+        assert "second" not in (await daemon.owner.say("$ ls"))["reply"], "no tool runs after the stop"
+
+
 async def test_a_platform_that_hangs_or_fails_holds_neither_the_stop_nor_the_others(home_path: Path) -> None:
     good, hanging, failing = Closing("good"), Hanging("hanging"), Failing("failing")
     people = {adapter.name: PEOPLE["memory"] for adapter in (good, hanging, failing)}
