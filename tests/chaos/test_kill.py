@@ -188,3 +188,28 @@ async def test_a_second_daemon_is_told_who_holds_the_home(home_path: Path) -> No
         assert str(first.process.pid) in "\n".join(second.errors)
     finally:
         await first.stop()
+
+
+async def test_a_turn_that_was_killed_three_times_is_given_up_with_every_start_accounted_for(home_path: Path) -> None:
+    daemon = DaemonProcess(home_path)
+    folder = home_path / "workspaces" / "person%3Ahttp%3Aowner"
+    async with aiohttp.ClientSession() as web:
+        await daemon.start()
+        client = daemon.client(web)
+        script = "\n".join(f"$ echo x > up{number}; sleep 60" for number in range(5))
+        await client.say(script, wait=None, message_id="m")
+        for number in range(3):
+            async with asyncio.timeout(20):
+                while not (folder / f"up{number}").exists():
+                    await asyncio.sleep(0.02)
+            await daemon.kill()
+            await daemon.start()
+        client = daemon.client(web)
+        answer = await client.say("again", message_id="m", wait=20)
+        assert answer["status"] == "failed"
+        assert "crashed 3 times" in answer["reply"]
+        assert (await client.say("$ echo next"))["status"] == "done"
+        assert await daemon.stop() == 0
+    starts, undecided, open_, chain_ok = judged(home_path)
+    assert len(starts) == 4, "three that were killed, and the one after"
+    assert (undecided, open_, chain_ok) == ([], [], True)
