@@ -139,15 +139,16 @@ async def test_killed_at_random_instants_under_load(home_path: Path, kills: int)
     assert [line for line, count in lines_written(home_path).items() if count > 1] == [], "nothing ran twice"
 
 
-async def test_a_card_that_was_open_at_the_kill_works_after_the_restart(home_path: Path) -> None:
+async def test_a_card_that_was_open_works_after_however_many_kills(home_path: Path) -> None:
     daemon = DaemonProcess(home_path)
     async with aiohttp.ClientSession() as web:
         await daemon.start()
         client = daemon.client(web)
         await client.say("$ mkdir build")
         (before,) = await client.begin("$ rm -rf build")
-        await daemon.kill()
-        await daemon.start()
+        for _ in range(4):
+            await daemon.kill()
+            await daemon.start()
         client = daemon.client(web)
         (after,) = await client.asks(1)
         assert (after["id"], after["expires_at"]) == (before["id"], before["expires_at"])
