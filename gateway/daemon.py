@@ -40,6 +40,9 @@ CLEAN_EVERY_S = 600.0
 #: Longest that a platform may take to close: one that hangs must not keep the database from being closed.
 ADAPTER_STOP_S = 5.0
 
+#: Longest pause before a platform whose start failed is started again.
+ADAPTER_PAUSE_S = 60.0
+
 
 async def serve(
     settings: Config,
@@ -167,7 +170,9 @@ class Daemon:
             self._open = True
             await control.start(core.intake)
             for adapter in adapters:
-                await adapter.start(core.intake)
+                if not await self._started(adapter, core):
+                    again = self._start_again(adapter, core)
+                    background.append(asyncio.create_task(again, name=f"start-{adapter.name}"))
             await server.start()
             await core.controls.recover()
             resumed = await core.sessions.recover()
@@ -182,6 +187,23 @@ class Daemon:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+
+    async def _started(self, adapter: Adapter, core: Core) -> bool:
+        """Whether it is under way; one that raises is not ready, and ends nothing but its own start."""
+        try:
+            await adapter.start(core.intake)
+        except Exception:
+            log.exception("adapter_start_failed", adapter=adapter.name)
+            return False
+        return True
+
+    async def _start_again(self, adapter: Adapter, core: Core) -> None:
+        pause = 1.0
+        while True:
+            await self._clock.sleep(pause)
+            if await self._started(adapter, core):
+                return
+            pause = min(ADAPTER_PAUSE_S, pause * 2)
 
     def _server(self, core: Core, http: HttpAdapter, control: HttpAdapter, owner_token: str) -> WebServer:
         settings = self._settings.adapters.http

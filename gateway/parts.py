@@ -257,7 +257,7 @@ async def build_core(
         ),
         language=settings.agent.language,
     )
-    ender = TurnEnder(db=db, hub=hub, writer=writer, asks=approvals, outbound=delivery, now=clock.now)
+    ender = TurnEnder(db=db, hub=hub, writer=writer, asks=approvals, outbound=delivery, trail=trail, now=clock.now)
     notices = Notices(db=db, hub=hub, writer=writer, ender=ender, outbound=delivery)
     services = Services(
         db=db,

@@ -167,9 +167,8 @@ class Session:
         with structlog.contextvars.bound_contextvars(session=self.key, turn=ref.turn):
             log.info("turn_resumed" if claim.resumed else "turn_started", principal=claim.turn.principal)
             if claim.turn.crash_count >= MAX_CRASHES:
-                await self._end(
-                    ref, Ending.failed(f"This turn ended the daemon {MAX_CRASHES} times, so it was given up.")
-                )
+                text = f"The daemon crashed {MAX_CRASHES} times while it worked on this, so I gave up. Try another way."
+                await self._end(ref, Ending.failed(text))
                 return True
             await self._run(claim, ref)
         return True
