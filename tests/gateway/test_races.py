@@ -11,7 +11,7 @@ from pathlib import Path
 from adapters.base import TapVerdict
 from adapters.testing import MemoryAdapter
 from agent.control.ports import Role
-from tests.gateway.running import PATIENCE_S, Running, running
+from tests.gateway.running import PATIENCE_S, Running, running, settings
 
 
 def rows(home: Path, query: str) -> list[tuple[object, ...]]:
@@ -118,3 +118,17 @@ async def test_a_grant_that_is_revoked_while_its_command_waits_for_its_turn_cove
         assert second["command"] == "rm -rf build"
         await daemon.owner.answer(second, "deny")
         await daemon.owner.ended()
+
+
+async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_path: Path) -> None:
+    """The first command was approved and has run; the second waits, and the only place is somebody else's."""
+    async with running(home_path, settings(gateway={"max_running_turns": 1})) as daemon:
+        first, second = await daemon.owner.begin("$ rm -rf a\n$ rm -rf b")
+        await daemon.owner.answer(first, "once")
+        async with asyncio.timeout(PATIENCE_S):
+            while not rows(home_path, "SELECT 1 FROM audit WHERE kind = 'outcome'"):
+                await asyncio.sleep(0.01)
+        answer = await daemon.owner.say("$ echo other", session="other", wait=10)
+        assert answer["status"] == "done"
+        await daemon.owner.answer(second, "once")
+        assert (await daemon.owner.ended())["status"] == "done"
