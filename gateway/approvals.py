@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -24,6 +25,7 @@ from agent.control.request import DIGEST_VERSION
 from gateway.access import Identity
 from gateway.ask_effects import AskEffects
 from gateway.deadlines import Deadlines
+from gateway.persist import until_stored
 from gateway.store import asks
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
@@ -185,7 +187,7 @@ class Approvals:
         """Deny what nobody answers; runs as long as the daemon does."""
         while True:
             for ask_id in await self._deadlines.due():
-                await self._settle(ask_id, "timed_out")
+                await until_stored(self._clock, partial(self._settle, ask_id, "timed_out"), what="deadline")
 
     def _open(self, conn: sqlite3.Connection, spec: AskSpec) -> _Opened:
         now = self._clock.now()

@@ -25,6 +25,7 @@ from gateway.metrics import LoopLag, Metrics
 from gateway.parts import Core, PartHealth, build_core, people_of
 from gateway.store import meta, retention, turns
 from gateway.store.database import Database
+from gateway.store.exceptions import StoreError
 from gateway.systemd import Notifier
 from gateway.web.auth import Auth, Token
 from gateway.web.desk import WebDesk
@@ -259,6 +260,7 @@ class Daemon:
         core.delivery.stop()
         core.hub.close()
         await core.sessions.drain(self._settings.gateway.drain_s)
+        await core.controls.stop()
         await server.stop()
         await asyncio.gather(*map(self._stop_adapter, adapters))
         await core.delivery.close()
@@ -278,7 +280,10 @@ class Daemon:
         while True:
             await self._clock.sleep(CLEAN_EVERY_S)
             now = self._clock.now()
-            await db.write(lambda conn: retention.clean(conn, now))  # noqa: B023 - awaited here
+            try:
+                await db.write(lambda conn: retention.clean(conn, now))  # noqa: B023 - awaited here
+            except StoreError as error:
+                log.error("cleaning_failed", error=str(error))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -205,7 +205,7 @@ async def build_core(
     # lets `ostiary grants list` tell the grants of this run from those of earlier ones
     await db.write(lambda conn: meta.put(conn, "boot", boot))
     ids = await db.read(lambda conn: EventIds.begin(conn, clock.now()))
-    hub, slots = EventHub(), Slots(settings.gateway.max_running_turns)
+    hub, slots = EventHub(lambda: ids.last), Slots(settings.gateway.max_running_turns)
     writer = EventWriter(ids, clock.now)
     trail = AuditTrail(Chain(await asyncio.to_thread(home.audit_key)), redactor)
 
@@ -235,7 +235,7 @@ async def build_core(
         policy=BuiltinPolicy(),
         guard=Guard(assumptions_of(home)),
         approver=approvals,
-        decisions=DecisionRecorder(db, trail, clock.now),
+        decisions=DecisionRecorder(db, trail, clock),
         grants=grants,
         sandbox=engines.get,
         prepare=bubblewrap.prepare_workspace,
@@ -257,7 +257,7 @@ async def build_core(
         ),
         language=settings.agent.language,
     )
-    ender = TurnEnder(db=db, hub=hub, writer=writer, asks=approvals, outbound=delivery, now=clock.now)
+    ender = TurnEnder(db=db, hub=hub, writer=writer, asks=approvals, outbound=delivery, trail=trail, now=clock.now)
     notices = Notices(db=db, hub=hub, writer=writer, ender=ender, outbound=delivery)
     services = Services(
         db=db,

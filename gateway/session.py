@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import itertools
 import secrets
 import sqlite3
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from agent.tools.registry import Registry
 from agent.turn_context import Answer, TurnContext, TurnLimits
 from gateway.activity import Pulse, StageObserver, TurnActivity
 from gateway.journal import EventWriter, TurnEvents, TurnJournal, TurnRef
+from gateway.persist import until_stored
 from gateway.slots import Slots
 from gateway.store import inbox, messages, sessions, turns
 from gateway.store.database import Database
@@ -163,9 +163,8 @@ class Session:
         with structlog.contextvars.bound_contextvars(session=self.key, turn=ref.turn):
             log.info("turn_resumed" if claim.resumed else "turn_started", principal=claim.turn.principal)
             if claim.turn.crash_count >= MAX_CRASHES:
-                await self._end(
-                    ref, Ending.failed(f"This turn ended the daemon {MAX_CRASHES} times, so it was given up.")
-                )
+                text = f"The daemon crashed {MAX_CRASHES} times while it worked on this, so I gave up. Try another way."
+                await self._end(ref, Ending.failed(text))
                 return True
             await self._run(claim, ref)
         return True
@@ -250,6 +249,10 @@ class Session:
         if running.cancelled():
             return self._stopped()
         error = running.exception()
+        if error is not None and self._stop_reason is not None:
+            # Something failed while the turn was being stopped; that must not make it go on.
+            log.warning("turn_failed_while_stopping", exc_info=error)
+            return self._stopped()
         if error is None:
             answer = running.result()
             return Ending.failed(answer.text) if answer.failed else Ending.done(answer.text)
@@ -270,13 +273,8 @@ class Session:
 
     async def _end(self, ref: TurnRef, ending: Ending) -> None:
         """Write the ending down, however long the store takes to be writable again."""
-        for attempt in itertools.count():
-            try:
-                more = await self._services.ender.end(ref, ending)
-                break
-            except StoreError as error:
-                log.error("turn_end_not_stored", error=str(error), attempt=attempt + 1)
-                await self._services.clock.sleep(min(30.0, 0.5 * 2**attempt))
+        services = self._services
+        more = await until_stored(services.clock, lambda: services.ender.end(ref, ending), what="turn end")
         self.more = more or self.more
-        self._services.observer.turn_ended(ending.status)
+        services.observer.turn_ended(ending.status)
         log.info("turn_ended", status=ending.status, chars=len(ending.text))

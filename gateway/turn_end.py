@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from agent.control.wording import UNKNOWN
 from gateway.journal import EventWriter, TurnRef, message_data
+from gateway.recorder import AuditTrail
 from gateway.store import inbox, messages, outbox, sessions, turns
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
@@ -73,13 +75,22 @@ class TurnEnder:
     """Ends turns and answers words of control."""
 
     def __init__(
-        self, *, db: Database, hub: EventHub, writer: EventWriter, asks: OpenAsks, outbound: Outbound, now: Now
+        self,
+        *,
+        db: Database,
+        hub: EventHub,
+        writer: EventWriter,
+        asks: OpenAsks,
+        outbound: Outbound,
+        trail: AuditTrail,
+        now: Now,
     ) -> None:
         self._db = db
         self._hub = hub
         self._writer = writer
         self._asks = asks
         self._outbound = outbound
+        self._trail = trail
         self._now = now
 
     async def end(self, ref: TurnRef, ending: Ending) -> bool:
@@ -120,9 +131,8 @@ class TurnEnder:
             return [], inbox.has_queued(conn, ref.session), ""
         ended = self._asks.cancel_turn(conn, ref.turn, now)
         # A turn that was answered has answered every call before; only one that was cut short leaves some open.
-        for call in messages.unanswered(conn, ref.turn) if ending.status != "done" else ():
-            text = call.result if call.state == "ended" and call.result else CALL_CANCELLED
-            messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
+        if ending.status != "done":
+            self._answer_calls(conn, ref, now)
         messages.add_final(conn, ref.session, ref.turn, ending.text, ending.status, now)
         self._writer.add_all(
             conn,
@@ -134,6 +144,26 @@ class TurnEnder:
         session = sessions.touch(conn, ref.session, now)
         lane = self.say(conn, session, ref.turn, ending.text) if session else ""
         return ended, inbox.has_queued(conn, ref.session), lane
+
+    def _answer_calls(self, conn: sqlite3.Connection, ref: TurnRef, now: datetime) -> None:
+        """Answer what is open; a call that had been started and was never heard of again gets its outcome, too."""
+        session = sessions.get(conn, ref.session)
+        for call in messages.unanswered(conn, ref.turn):
+            text = CALL_CANCELLED
+            if call.state == "ended" and call.result:
+                text = call.result
+            elif call.state == "started":
+                text = UNKNOWN
+                self._trail.append(
+                    conn,
+                    kind="outcome",
+                    request_id=call.id,
+                    scope=session.scope if session else "",
+                    body={"ended": "unknown"},
+                    text=text,
+                    now=now,
+                )
+            messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
 
 
 def lane_of(session: SessionRow) -> str:
