@@ -123,7 +123,8 @@ async def test_a_grant_that_is_revoked_while_its_command_waits_for_its_turn_cove
 async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_path: Path) -> None:
     """The first command was approved and has run; the second waits, and the only place is somebody else's."""
     async with running(home_path, settings(gateway={"max_running_turns": 1})) as daemon:
-        first, second = await daemon.owner.begin("$ rm -rf a\n$ rm -rf b")
+        asks = await daemon.owner.begin("$ rm -rf a\n$ rm -rf b")
+        first, second = sorted(asks, key=lambda ask: str(ask["command"]))
         await daemon.owner.answer(first, "once")
         async with asyncio.timeout(PATIENCE_S):
             while not rows(home_path, "SELECT 1 FROM audit WHERE kind = 'outcome'"):
