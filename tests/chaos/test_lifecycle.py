@@ -260,3 +260,17 @@ async def write(client: Client, count: int) -> list[str]:
     for message_id in ids:
         assert (await client.say(f"$ echo {message_id}", message_id=message_id))["status"] == "done"
     return ids
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stop_in_the_middle_of_the_start_ends_it(home_path: Path, number: signal.Signals) -> None:
+    """Whatever was open by then is closed, and nothing keeps the next start away."""
+    daemon = DaemonProcess(home_path)
+    for tenths in range(3, 9):
+        await daemon.spawn()
+        assert daemon.process is not None
+        await asyncio.sleep(tenths / 10)
+        daemon.process.send_signal(number)
+        assert await daemon.over() in {0, 1, -number}
+    await daemon.start()
+    assert await daemon.stop() == 0

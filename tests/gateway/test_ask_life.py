@@ -59,6 +59,32 @@ async def test_a_lost_stream_decides_nothing_and_the_next_one_shows_the_card_aga
         assert not await exists(daemon.owner, "build")
 
 
+async def test_a_caller_that_leaves_while_it_waits_decides_nothing(home_path: Path) -> None:
+    async with running(home_path) as daemon:
+        await make_build(daemon.owner)
+        waiting = asyncio.create_task(daemon.owner.say("$ rm -rf build", wait=60))
+        (ask,) = await daemon.owner.asks(1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await daemon.owner.say("/status")
+        assert [one["id"] for one in await daemon.owner.asks(1)] == [ask["id"]]
+        assert (await daemon.owner.answer(ask, "once"))[0] == 200
+        await daemon.owner.ended()
+        assert not await exists(daemon.owner, "build")
+
+
+async def test_a_message_to_a_deleted_session_begins_a_new_one(home_path: Path) -> None:
+    async with running(home_path) as daemon:
+        (ask,) = await daemon.owner.begin("$ rm -rf build")
+        assert (await daemon.owner.call("DELETE", "/v1/sessions/main"))[0] == 204
+        assert (await daemon.owner.call("GET", "/v1/sessions/main/messages"))[0] == 404
+        assert (await daemon.owner.answer(ask, "once"))[0] in {404, 409}
+        assert await daemon.owner.asks(0) == []
+        assert (await daemon.owner.say("$ echo again"))["status"] == "done"
+        _, history = await daemon.owner.call("GET", "/v1/sessions/main/messages")
+        assert [row["text"] for row in history["messages"] if row["role"] == "user"] == ["$ echo again"]
+
+
 async def test_a_request_whose_time_passed_while_the_daemon_was_away_is_told_to_the_model(home_path: Path) -> None:
     """The history that the model sees holds how it ended, and nothing is asked again."""
     config = settings(approvals={"timeout_s": 1.0})
