@@ -193,11 +193,10 @@ class WebDesk:
         return first, latest
 
     def _reopening(self, conn: sqlite3.Connection, key: str, after: int) -> tuple[list[Event], int]:
-        purged = sessions.events_purged(conn, key)
-        if after >= purged:
+        """Nothing where all that follows ``after`` is kept; else a reset, and then everything that is kept."""
+        if sessions.events_purged(conn, key) <= after <= events.latest(conn, key):
             return [], after
-        oldest = events.oldest(conn, key)
-        return [Event(0, "reset", {"oldest": oldest})], after
+        return [Event(0, "reset", {"oldest": events.oldest(conn, key)})], 0
 
     def _state(self, conn: sqlite3.Connection, key: str, message_id: str, who: Identity) -> TurnState:
         row = inbox.find_by_ref(conn, key, message_id)

@@ -13,6 +13,7 @@ from agent.models.base import AssistantMessage, Done, ModelEvent, ModelRequest, 
 from gateway.access import Access
 from gateway.web.desk import WebDesk
 from tests.gateway.joined import PEOPLE, Joined, joined
+from tests.gateway.running import running
 
 ME = Caller("42")
 WORDS = 40
@@ -97,3 +98,20 @@ async def test_readers_who_join_and_lag_at_any_time_see_each_piece_once_in_its_p
             await asyncio.wait(others)
             for task in done:
                 check(task.result())
+
+
+async def test_an_id_that_the_session_never_had_is_reset_and_not_waited_for(home_path: Path) -> None:
+    """As after a database was put back from a backup: the client knows ids that are in the future now."""
+    async with running(home_path) as daemon:
+        async with daemon.owner.events_after_first() as stream:
+            await daemon.owner.say("again", wait=None)
+            await stream.until_type("turn.finished")
+            known = stream.last_id
+        async with daemon.owner.events(after=known) as stream:
+            await daemon.owner.say("more", wait=None)
+            await stream.until_type("turn.finished")
+            assert "reset" not in [kind for kind, _ in stream.seen]
+        async with daemon.owner.events(after=known + 10**12) as stream:
+            await stream.until_type("turn.finished")
+            assert stream.seen[0][0] == "reset"
+            assert [kind for kind, _ in stream.seen].count("turn.started") == 1
