@@ -137,10 +137,9 @@ class Approvals:
             row = await self._settle(row.id, "timed_out") or row
         if row.state != "pending":
             return _ended(row)
-        if tap.choice is None or tap.choice not in row.choices:
-            offered = ", ".join(row.choices)
-            return TapResult(TapVerdict.NOT_A_CHOICE, text=f"Choose one of: {offered}.")
-        choice = Choice(tap.choice)
+        choice = _choice_of(tap, row, who)
+        if isinstance(choice, TapResult):
+            return choice
         state = "denied" if choice is Choice.DENY else "approved"
         settled = await self._settle(row.id, state, choice=choice, by=who.principal, reason=tap.reason)
         if settled is None:
@@ -268,6 +267,17 @@ def _stands_where_shown(row: AskRow, shown_at: Sent | None) -> bool:
     if shown_at is None:
         return True
     return any(ref.get("chat") == shown_at.chat and ref.get("message") == shown_at.message for ref in row.shown)
+
+
+def _choice_of(tap: Tap, row: AskRow, who: Identity) -> Choice | TapResult:
+    """What was chosen, if the card offers it and ``who`` may choose it."""
+    if tap.choice is None or tap.choice not in row.choices:
+        return TapResult(TapVerdict.NOT_A_CHOICE, text=f"Choose one of: {', '.join(row.choices)}.")
+    choice = Choice(tap.choice)
+    if choice is Choice.ALWAYS and who.role < Role.ADMIN:
+        # The card was made for an admin; over a restart they may have become less.
+        return TapResult(TapVerdict.NOT_YOURS, text="Only an admin may approve for good. It stays open.")
+    return choice
 
 
 def _settlement(row: AskRow, *, repeated: bool = False) -> Settlement:

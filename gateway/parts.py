@@ -269,6 +269,7 @@ async def build_core(
         ender=ender,
         observer=metrics,
         workspace=home.workspace,
+        role_of=access.role_of,
         limits=TurnLimits(
             model_silence_s=limits.model_silence_s,
             model_request_s=settings.model.request_s,
@@ -286,6 +287,7 @@ async def build_core(
         ),
         notices=notices,
         workspace=home.workspace,
+        role_of=access.role_of,
         tasks=tasks,
     )
     intake = Intake(

@@ -38,6 +38,9 @@ log = structlog.get_logger(__name__)
 #: A turn that was found unfinished after this many crashes is not tried again.
 MAX_CRASHES = 3
 
+#: Said where somebody lost access between writing and the turn, over a restart.
+NO_ACCESS = "Not done: who asked for this may not use this gateway any more."
+
 
 class StopReason(enum.Enum):
     """Why a running turn was cancelled from outside."""
@@ -85,6 +88,7 @@ class Services:
     ender: TurnEnder
     observer: TurnObserver
     workspace: Callable[[str], Path]
+    role_of: Callable[[str], Role | None]
     limits: TurnLimits
     max_turns: int
 
@@ -129,8 +133,7 @@ class Session:
     @property
     def waits_for_person(self) -> bool:
         """Whether everything that the turn does now is waiting for people or for a place."""
-        kinds = self._pulse.kinds()
-        return bool(kinds) and all(kind in {"approval", "question", "slot", "backoff"} for kind in kinds)
+        return self._pulse.only_waits()
 
     def idle_s(self) -> float:
         """Seconds without a sign of life of the running turn; 0 when none runs."""
@@ -194,7 +197,8 @@ class Session:
     async def _run(self, claim: _Claim, ref: TurnRef) -> None:
         self._turn, self._stop_reason, self._stop_text = ref, None, ""
         self._over.clear()
-        activity = TurnActivity(self._pulse, self._services.observer)
+        slots = self._services.slots
+        activity = TurnActivity(self._pulse, self._services.observer, lambda: slots.waiting(ref.turn))
         activity.touch("turn started")
         self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
         try:
@@ -202,7 +206,7 @@ class Session:
                 ending = await self._ending(self._running)
             finally:
                 activity.end()
-                self._services.slots.leave(ref.turn)
+                slots.leave(ref.turn)
                 self._running = None
             if ending is not None:
                 await self._end(ref, ending)
@@ -214,9 +218,12 @@ class Session:
         services = self._services
         with activity.lease("slot", None):
             await services.slots.enter(ref.turn)
+        role = services.role_of(claim.turn.principal)
+        if role is None:
+            return Answer(NO_ACCESS, failed=True)
         caller = Caller(
             principal=claim.turn.principal,
-            role=Role.parse(claim.turn.role),
+            role=role,
             scope=claim.scope,
             session=self.key,
             turn=ref.turn,

@@ -16,6 +16,7 @@ from agent.control.ports import Caller, Role
 from gateway.access import Identity
 from gateway.notices import Notices
 from gateway.persist import until_stored
+from gateway.session import NO_ACCESS
 from gateway.slash import approval_words, session_words
 from gateway.slash.context import Spoken, Toolbox, Word
 from gateway.slash.words import parse
@@ -51,6 +52,7 @@ class Controls:
         toolbox: Toolbox,
         notices: Notices,
         workspace: Callable[[str], Path],
+        role_of: Callable[[str], Role | None],
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._db = db
@@ -58,6 +60,7 @@ class Controls:
         self._toolbox = toolbox
         self._notices = notices
         self._workspace = workspace
+        self._role_of = role_of
         self._tasks = tasks
         self._again: dict[str, bool] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -121,7 +124,10 @@ class Controls:
         if not said.known:
             return f"There is no word /{said.word}. /help lists them."
         log.info("control", word=said.word, principal=row.principal)
-        who = Identity(row.principal, Role.parse(row.role))
+        role = self._role_of(row.principal)
+        if role is None:
+            return NO_ACCESS
+        who = Identity(row.principal, role)
         caller = Caller(
             principal=who.principal,
             role=who.role,
