@@ -20,9 +20,10 @@ from agent.control.ports import Role
 from agent.control.redact import Redactor
 from gateway.access import Access
 from gateway.config import Config
+from gateway.control_layer import PartHealth
 from gateway.home import Home
 from gateway.metrics import LoopLag, Metrics
-from gateway.parts import Core, PartHealth, build_core, people_of
+from gateway.parts import Core, Ground, build_core, people_of
 from gateway.store import meta, retention, turns
 from gateway.store.database import Database
 from gateway.store.exceptions import StoreError
@@ -136,7 +137,7 @@ class Daemon:
     ) -> None:
         """Everything between the open database and its close."""
         access = Access({**people_of(self._settings), **self._people})
-        core = await build_core(
+        ground = Ground(
             settings=self._settings,
             home=self._home,
             db=db,
@@ -148,6 +149,7 @@ class Daemon:
             tasks=tasks,
             is_open=lambda: self._open,
         )
+        core = await build_core(ground)
         desk = WebDesk(
             db=db, clock=self._clock, access=access, intake=core.intake, sessions_=core.sessions, hub=core.hub
         )

@@ -19,7 +19,7 @@ from gateway.recorder import AuditTrail
 from gateway.store import grants as rows
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
-from gateway.store.grants import GrantRow
+from gateway.store.grants import as_grant
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class Grants:
             for grant in await self.permanent()
             if grant.principal in {None, caller.principal} and _live(grant, now)
         ]
-        return [*map(_grant, session), *permanent]
+        return [*map(as_grant, session), *permanent]
 
     async def permanent(self) -> tuple[Grant, ...]:
         """The grants of the file; none while it is broken, which is logged."""
@@ -136,21 +136,6 @@ class Grants:
             body = {"grant": grant_id, "by": by}
             await self._db.write(lambda conn: self._trail.append(conn, kind="revoke", body=body, now=now))
         return gone
-
-
-def _grant(row: GrantRow) -> Grant:
-    return Grant(
-        id=row.id,
-        rule=row.rule,
-        shape=row.shape,
-        paths=row.paths,
-        principal=row.principal,
-        session=row.session,
-        by=row.given_by,
-        at=row.at,
-        expires=row.expires,
-        uses_left=row.uses_left,
-    )
 
 
 def _live(grant: Grant, now: datetime) -> bool:

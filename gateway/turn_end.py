@@ -107,23 +107,7 @@ class TurnEnder:
         """Put ``text`` on its way to the session's chat; returns the lane to wake, empty where nothing is pushed."""
         if not self._outbound.pushes(session.adapter):
             return ""
-        lane = lane_of(session)
-        now = self._now()
-        outbox.add(
-            conn,
-            NewPart(
-                part_id=secrets.token_hex(12),
-                adapter=session.adapter,
-                lane=lane,
-                conversation=session.conversation,
-                session=session.key,
-                turn=turn,
-                kind="text",
-                body=text,
-            ),
-            now,
-        )
-        return lane
+        return queue_part(conn, session, turn, "text", text, self._now())
 
     def _unit(self, conn: sqlite3.Connection, ref: TurnRef, ending: Ending) -> tuple[list[AskRow], bool, str]:
         now = self._now()
@@ -166,6 +150,20 @@ class TurnEnder:
             messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
 
 
-def lane_of(session: SessionRow) -> str:
-    """Order is kept within a lane: one chat of one adapter."""
-    return f"{session.adapter}:{session.conversation.get('chat', '')}"
+def queue_part(
+    conn: sqlite3.Connection, session: SessionRow, turn: str | None, kind: str, body: str, now: datetime
+) -> str:
+    """Put one part for the session's chat into the outbox; returns its lane, within which order is kept."""
+    lane = f"{session.adapter}:{session.conversation.get('chat', '')}"
+    part = NewPart(
+        part_id=secrets.token_hex(12),
+        adapter=session.adapter,
+        lane=lane,
+        conversation=session.conversation,
+        session=session.key,
+        turn=turn,
+        kind=kind,
+        body=body,
+    )
+    outbox.add(conn, part, now)
+    return lane

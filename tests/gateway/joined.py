@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.testing import MemoryAdapter
@@ -18,23 +18,11 @@ from gateway.access import Access
 from gateway.config import Config
 from gateway.home import Home
 from gateway.metrics import Metrics
-from gateway.parts import Core, OfflineMind, build_core
+from gateway.parts import Core, Ground, build_core
 from gateway.store.database import Database
 from tests.gateway.running import PATIENCE_S, settings
 
 PEOPLE = {"memory": {"42": Role.ADMIN, "43": Role.OPERATOR, "44": Role.USER}}
-
-
-class OtherMind(OfflineMind):
-    """The usual tools with a model of the test's."""
-
-    def __init__(self, usual: OfflineMind, model: Model) -> None:
-        self.__dict__.update(usual.__dict__)
-        self._other = model
-
-    def model(self) -> Model:
-        """The test's."""
-        return self._other
 
 
 @dataclass
@@ -98,7 +86,7 @@ async def joined(
     db = await Database.open(home.state_db, clock=clock, busy_timeout_s=0.05, observer=metrics)
     try:
         async with asyncio.TaskGroup() as tasks:
-            core = await build_core(
+            ground = Ground(
                 settings=config,
                 home=home,
                 db=db,
@@ -109,11 +97,9 @@ async def joined(
                 adapters={adapter.name: adapter},
                 tasks=tasks,
                 is_open=lambda: True,
+                model=model,
             )
-            if model is not None:
-                services = core.sessions._services
-                assert isinstance(services.mind, OfflineMind)
-                core.sessions._services = replace(services, mind=OtherMind(services.mind, model))
+            core = await build_core(ground)
             await adapter.start(core.intake)
             await core.approvals.recover()
             background = [tasks.create_task(core.approvals.watch()), tasks.create_task(core.watchdog.run())]
