@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import structlog
@@ -116,13 +117,13 @@ class Daemon:
                 observer=self._metrics,
             )
             stack.push_async_callback(db.close)
-            crashed = await db.write(_begin)
+            crashed = await db.write(_count_crash)
             owner_token = await asyncio.to_thread(self._home.http_token)
             self._redactor.learn(owner_token)
             with self._signals():
                 async with asyncio.TaskGroup() as tasks:
                     await self._serve(db, owner_token, crashed, tasks, notifier, say)
-            await db.write(_end)
+            await db.write(partial(_mark_work, under_way=False))
         log.info("daemon_stopped")
         return 0
 
@@ -176,6 +177,7 @@ class Daemon:
                     again = self._start_again(adapter, core)
                     background.append(asyncio.create_task(again, name=f"start-{adapter.name}"))
             await server.start()
+            await db.write(partial(_mark_work, under_way=True))
             await core.controls.recover()
             resumed = await core.sessions.recover()
             await core.delivery.recover()
@@ -307,17 +309,18 @@ class Daemon:
                 loop.remove_signal_handler(number)
 
 
-def _begin(conn: sqlite3.Connection) -> bool:
-    """Mark the database as in use; whether the run before did not end cleanly, whose turns are then counted."""
+def _count_crash(conn: sqlite3.Connection) -> bool:
+    """Whether the run before ended in the middle of its work; then that counts against its turns, once."""
     crashed = meta.get(conn, "running") == "1"
     if crashed:
         turns.count_crashes(conn)
-    meta.put(conn, "running", "1")
+        _mark_work(conn, under_way=False)
     return crashed
 
 
-def _end(conn: sqlite3.Connection) -> None:
-    meta.put(conn, "running", "0")
+def _mark_work(conn: sqlite3.Connection, *, under_way: bool) -> None:
+    """Note whether turns may be running: a start that fails before that is no crash of theirs."""
+    meta.put(conn, "running", "1" if under_way else "0")
 
 
 def _store_health(db: Database) -> PartHealth:

@@ -130,7 +130,8 @@ class Delivery:
                     if event.is_set():
                         continue
                     return
-                left = (row.next_at - self._clock.now()).total_seconds()
+                # A part that was never tried is due, also where the clock was set back since it was made.
+                left = (row.next_at - self._clock.now()).total_seconds() if row.attempts else 0.0
                 if left > 0:
                     await self._pause(left, event)
                     continue

@@ -16,7 +16,7 @@ from gateway.store.audit import Chain
 from gateway.store.database import Database
 
 #: How long an outcome waits for a store that does not take it, in seconds; after that the call counts as unknown.
-OUTCOME_WAITS_S = 60.0
+OUTCOME_WAITS_S = 20.0
 
 
 class AuditTrail:

@@ -162,6 +162,7 @@ class Session:
         if claim is None:
             return False
         ref = TurnRef(self.key, claim.turn.id)
+        self._services.hub.text_ended(self.key)  # of a turn that is taken up again: the model begins anew
         self._services.hub.stored(self.key)
         with structlog.contextvars.bound_contextvars(session=self.key, turn=ref.turn):
             log.info("turn_resumed" if claim.resumed else "turn_started", principal=claim.turn.principal)

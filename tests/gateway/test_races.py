@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sqlite3
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
+
 from adapters.base import TapVerdict
 from adapters.testing import MemoryAdapter
 from agent.control.ports import Role
+from gateway.web.exceptions import WebError
 from tests.gateway.running import PATIENCE_S, Running, running, settings
 
 
@@ -127,3 +131,20 @@ async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_p
         assert answer["status"] == "done"
         await daemon.owner.answer(second, "once")
         assert (await daemon.owner.ended())["status"] == "done"
+
+
+async def test_starts_that_fail_are_no_crashes_of_the_turns_that_wait_for_the_next_one(home_path: Path) -> None:
+    async with running(home_path, settings(gateway={"drain_s": 0.1})) as daemon:
+        await daemon.owner.say("$ sleep 30", wait=None)
+        await until_state(daemon, "running")
+        await asyncio.sleep(0.1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for _ in range(4):
+            with pytest.raises(ExceptionGroup) as failure:
+                async with running(home_path, settings(adapters={"http": {"port": port}})):
+                    raise AssertionError("the port is taken")
+            assert failure.group_contains(WebError)
+    async with running(home_path) as daemon:
+        assert (await daemon.owner.ended())["status"] == "done"
+    assert rows(home_path, "SELECT crash_count FROM turns") == [(0,)]
