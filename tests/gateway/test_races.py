@@ -136,8 +136,7 @@ async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_p
 async def test_starts_that_fail_are_no_crashes_of_the_turns_that_wait_for_the_next_one(home_path: Path) -> None:
     async with running(home_path, settings(gateway={"drain_s": 0.1})) as daemon:
         await daemon.owner.say("$ sleep 30", wait=None)
-        await until_state(daemon, "running")
-        await asyncio.sleep(0.1)
+        await until_rows(home_path, "SELECT 1 FROM audit WHERE kind = 'start'")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for _ in range(4):
