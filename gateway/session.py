@@ -42,6 +42,10 @@ MAX_CRASHES = 3
 NO_ACCESS = "Not done: who asked for this may not use this gateway any more."
 
 
+#: Longest title of a session, in characters.
+TITLE_CHARS = 60
+
+
 class StopReason(enum.Enum):
     """Why a running turn was cancelled from outside."""
 
@@ -105,6 +109,12 @@ class _Claim:
 def turn_id(now: datetime) -> str:
     """A new turn's id: its time first, so that new rows lie side by side in every index; then chance."""
     return f"turn_{round(now.timestamp() * 1000):012x}{secrets.token_hex(6)}"
+
+
+def title_of(text: str) -> str:
+    """What a session is called in lists until somebody names it: the first line of its first message."""
+    line = text.strip().partition("\n")[0].strip()
+    return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
 
 
 class Session:
@@ -184,6 +194,8 @@ class Session:
         item = inbox.next_queued(conn, self.key)
         if item is None:
             return None
+        if not session.title:
+            sessions.set_title(conn, self.key, title_of(item.text))
         return _Claim(self._begin(conn, item), session.scope, resumed=False)
 
     def _begin(self, conn: sqlite3.Connection, item: InboxRow) -> TurnRow:
