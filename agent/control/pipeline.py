@@ -115,6 +115,7 @@ class Pipeline:
         self._sandbox = sandbox
         self._prepare = prepare
         self._prepared: set[Path] = set()
+        self._preparing = asyncio.Lock()
         self._clock = clock
         self._observer = observer
         self._redact = redact
@@ -241,9 +242,12 @@ class Pipeline:
 
     async def _ready(self, workspace: Path) -> None:
         """Make the workspace once; a later run finds it, or fails and says why."""
-        if workspace not in self._prepared:
-            await asyncio.to_thread(self._prepare, workspace)
-            self._prepared.add(workspace)
+        if workspace in self._prepared:
+            return
+        async with self._preparing:  # in order of arrival, so that the cards of one message keep theirs
+            if workspace not in self._prepared:
+                await asyncio.to_thread(self._prepare, workspace)
+                self._prepared.add(workspace)
 
     async def _granted(self, case: _Case, before_start: Callable[[], Awaitable[None]]) -> Decision | None:
         """A decision by standing grants, or None when a person must be asked.

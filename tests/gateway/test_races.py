@@ -26,23 +26,19 @@ def rows(home: Path, query: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-async def until_state(daemon: Running, wanted: str) -> None:
+async def until_rows(home: Path, query: str) -> None:
+    """Wait until ``query`` finds something."""
     async with asyncio.timeout(PATIENCE_S):
-        while True:
-            _, listed = await daemon.owner.call("GET", "/v1/sessions")
-            if any(row["session"] == "main" and row["state"] == wanted for row in listed["sessions"]):
-                return
+        while not rows(home, query):
             await asyncio.sleep(0.01)
 
 
 async def test_deleting_a_session_gives_up_what_is_queued_behind_its_running_turn(home_path: Path) -> None:
     async with running(home_path) as daemon:
         await daemon.owner.say("$ sleep 30", wait=None)
-        await until_state(daemon, "running")
+        await until_rows(home_path, "SELECT 1 FROM audit WHERE kind = 'start'")
         last = asyncio.create_task(daemon.owner.say("$ echo ghost > ghost; sleep 1", message_id="queued"))
-        async with asyncio.timeout(PATIENCE_S):
-            while not rows(home_path, "SELECT 1 FROM inbox WHERE message_ref = 'queued'"):
-                await asyncio.sleep(0.01)
+        await until_rows(home_path, "SELECT 1 FROM inbox WHERE message_ref = 'queued'")
         await daemon.owner.say("$ sleep 30", wait=None)
         status, _ = await daemon.owner.call("DELETE", "/v1/sessions/main")
         assert status == 204
@@ -127,11 +123,10 @@ async def test_a_grant_that_is_revoked_while_its_command_waits_for_its_turn_cove
 async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_path: Path) -> None:
     """The first command was approved and has run; the second waits, and the only place is somebody else's."""
     async with running(home_path, settings(gateway={"max_running_turns": 1})) as daemon:
-        first, second = sorted(await daemon.owner.begin("$ rm -rf a\n$ rm -rf b"), key=lambda ask: str(ask["command"]))
+        asks = await daemon.owner.begin("$ rm -rf a\n$ rm -rf b")
+        first, second = sorted(asks, key=lambda ask: str(ask["command"]))
         await daemon.owner.answer(first, "once")
-        async with asyncio.timeout(PATIENCE_S):
-            while not rows(home_path, "SELECT 1 FROM audit WHERE kind = 'outcome'"):
-                await asyncio.sleep(0.01)
+        await until_rows(home_path, "SELECT 1 FROM audit WHERE kind = 'outcome'")
         answer = await daemon.owner.say("$ echo other", session="other", wait=10)
         assert answer["status"] == "done"
         await daemon.owner.answer(second, "once")
@@ -141,8 +136,7 @@ async def test_a_turn_gives_its_place_back_when_only_cards_are_left_of_it(home_p
 async def test_starts_that_fail_are_no_crashes_of_the_turns_that_wait_for_the_next_one(home_path: Path) -> None:
     async with running(home_path, settings(gateway={"drain_s": 0.1})) as daemon:
         await daemon.owner.say("$ sleep 30", wait=None)
-        await until_state(daemon, "running")
-        await asyncio.sleep(0.1)
+        await until_rows(home_path, "SELECT 1 FROM audit WHERE kind = 'start'")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for _ in range(4):

@@ -147,7 +147,7 @@ async def test_a_chat_goes_on_after_a_send_that_could_not_be_noted_at_once(home_
         await adapter.say("$ echo two")
         await gateway.until(lambda: len(adapter.texts()) == 2)
         assert adapter.calls == ["send", "send"], "nothing was sent twice"
-        assert gateway.rows("SELECT DISTINCT state FROM outbox") in ([("sent",)], [("sending",), ("sent",)])
+        assert {state for (state,) in gateway.rows("SELECT state FROM outbox")} in ({"sent"}, {"sending", "sent"})
 
 
 class Faulty(MemoryAdapter):
