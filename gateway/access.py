@@ -56,6 +56,12 @@ class Access:
             return None
         return Identity(f"{sender.platform}:{sender.id}", role)
 
+    def role_of(self, principal: str) -> Role | None:
+        """The role that a principal has now, whatever they had when they wrote; None for one who lost access."""
+        platform, _, id_ = principal.partition(":")
+        who = self.identify(Sender(platform, id_))
+        return None if who is None else who.role
+
     def has_operator(self) -> bool:
         """Whether anybody could answer a request that its requester may not."""
         return any(role >= Role.OPERATOR for people in self._people.values() for role in people.values())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from agent.control.clock import Clock
 from agent.exceptions import ModelTooSlow
+
+#: Leases that are no work: a turn that holds nothing else takes no place and is not waited for at a stop.
+WAITS = frozenset({"approval", "question", "slot", "backoff"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ class Pulse:
             return 0.0
         return now - self._last_activity_ts
 
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of the open leases, the oldest first."""
-        return tuple(lease.kind for lease in self._leases.values())
+    def only_waits(self) -> bool:
+        """Whether everything that goes on now is waiting for people or for a place."""
+        return bool(self._leases) and all(lease.kind in WAITS for lease in self._leases.values())
 
     def open(self, kind: str, limit_s: float | None) -> int:
         """Open a lease; give its number to :meth:`close`."""
@@ -90,11 +93,20 @@ class StageObserver(Protocol):
 
 
 class TurnActivity:
-    """A turn's handle on its session's pulse; void once :meth:`end` was called."""
+    """A turn's handle on its session's pulse; void once :meth:`end` was called.
 
-    def __init__(self, pulse: Pulse, observer: StageObserver | None = None) -> None:
+    Args:
+        pulse: of the session.
+        observer: told about the model's stages.
+        waits_only: called when work ends while other calls of the turn go on waiting.
+    """
+
+    def __init__(
+        self, pulse: Pulse, observer: StageObserver | None = None, waits_only: Callable[[], None] = lambda: None
+    ) -> None:
         self._pulse: Pulse | None = pulse
         self._observer = observer
+        self._waits_only = waits_only
 
     def touch(self, reason: str) -> None:
         """See :class:`agent.control.ports.Activity`."""
@@ -117,6 +129,8 @@ class TurnActivity:
             raise
         finally:
             seconds = pulse.close(number)
+            if kind not in WAITS and pulse.only_waits():
+                self._waits_only()
             if self._observer is not None and kind == "model":
                 self._observer.stage(kind, seconds)
 

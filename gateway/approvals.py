@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -24,6 +25,7 @@ from agent.control.request import DIGEST_VERSION
 from gateway.access import Identity
 from gateway.ask_effects import AskEffects
 from gateway.deadlines import Deadlines
+from gateway.persist import until_stored
 from gateway.store import asks
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
@@ -135,10 +137,9 @@ class Approvals:
             row = await self._settle(row.id, "timed_out") or row
         if row.state != "pending":
             return _ended(row)
-        if tap.choice is None or tap.choice not in row.choices:
-            offered = ", ".join(row.choices)
-            return TapResult(TapVerdict.NOT_A_CHOICE, text=f"Choose one of: {offered}.")
-        choice = Choice(tap.choice)
+        choice = _choice_of(tap, row, who)
+        if isinstance(choice, TapResult):
+            return choice
         state = "denied" if choice is Choice.DENY else "approved"
         settled = await self._settle(row.id, state, choice=choice, by=who.principal, reason=tap.reason)
         if settled is None:
@@ -185,7 +186,7 @@ class Approvals:
         """Deny what nobody answers; runs as long as the daemon does."""
         while True:
             for ask_id in await self._deadlines.due():
-                await self._settle(ask_id, "timed_out")
+                await until_stored(self._clock, partial(self._settle, ask_id, "timed_out"), what="deadline")
 
     def _open(self, conn: sqlite3.Connection, spec: AskSpec) -> _Opened:
         now = self._clock.now()
@@ -266,6 +267,17 @@ def _stands_where_shown(row: AskRow, shown_at: Sent | None) -> bool:
     if shown_at is None:
         return True
     return any(ref.get("chat") == shown_at.chat and ref.get("message") == shown_at.message for ref in row.shown)
+
+
+def _choice_of(tap: Tap, row: AskRow, who: Identity) -> Choice | TapResult:
+    """What was chosen, if the card offers it and ``who`` may choose it."""
+    if tap.choice is None or tap.choice not in row.choices:
+        return TapResult(TapVerdict.NOT_A_CHOICE, text=f"Choose one of: {', '.join(row.choices)}.")
+    choice = Choice(tap.choice)
+    if choice is Choice.ALWAYS and who.role < Role.ADMIN:
+        # The card was made for an admin; over a restart they may have become less.
+        return TapResult(TapVerdict.NOT_YOURS, text="Only an admin may approve for good. It stays open.")
+    return choice
 
 
 def _settlement(row: AskRow, *, repeated: bool = False) -> Settlement:

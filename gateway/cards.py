@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 from datetime import datetime
 
-from gateway.store import outbox, sessions
+from gateway.store import sessions
 from gateway.store.asks import AskRow
-from gateway.store.outbox import NewPart
-from gateway.turn_end import Outbound, lane_of
+from gateway.turn_end import Outbound, queue_part
 
 
 class OutboxCards:
@@ -38,19 +36,5 @@ class OutboxCards:
         session = sessions.get(conn, row.session)
         if session is None or not self._outbound.pushes(session.adapter):
             return
-        lane = lane_of(session)
-        self._lanes[row.session] = lane
-        outbox.add(
-            conn,
-            NewPart(
-                part_id=secrets.token_hex(12),
-                adapter=session.adapter,
-                lane=lane,
-                conversation=session.conversation,
-                session=session.key,
-                turn=row.turn,
-                kind=kind,
-                body=json.dumps({"ask": row.id}),
-            ),
-            now,
-        )
+        body = json.dumps({"ask": row.id})
+        self._lanes[row.session] = queue_part(conn, session, row.turn, kind, body, now)

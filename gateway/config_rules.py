@@ -25,6 +25,8 @@ LATER: Mapping[str, str] = {
     "approvals.question_s": "questions of the agent",
     "approvals.judge": "approval by an auxiliary model",
     "approvals.chat": "an approvals chat",
+    "limits.validation_s": "commands of the catalog",
+    "limits.sandbox_start_s": "the container engine",
     "sandbox.image": "the container engine",
     "sandbox.docker_host": "the container engine",
     "sandbox.ssh": "the ssh engine",

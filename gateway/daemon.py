@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,11 +22,13 @@ from agent.control.redact import Redactor
 from gateway import platforms
 from gateway.access import Access
 from gateway.config import Config
+from gateway.control_layer import PartHealth
 from gateway.home import Home
 from gateway.metrics import LoopLag, Metrics
-from gateway.parts import Core, PartHealth, build_core, people_of
+from gateway.parts import Core, Ground, build_core, people_of
 from gateway.store import meta, retention, turns
 from gateway.store.database import Database
+from gateway.store.exceptions import StoreError
 from gateway.systemd import Notifier
 from gateway.web.auth import Auth, Token
 from gateway.web.desk import WebDesk
@@ -39,6 +42,9 @@ CLEAN_EVERY_S = 600.0
 
 #: Longest that a platform may take to close: one that hangs must not keep the database from being closed.
 ADAPTER_STOP_S = 5.0
+
+#: Longest pause before a platform whose start failed is started again.
+ADAPTER_PAUSE_S = 60.0
 
 
 async def serve(
@@ -113,13 +119,13 @@ class Daemon:
                 observer=self._metrics,
             )
             stack.push_async_callback(db.close)
-            crashed = await db.write(_begin)
+            crashed = await db.write(_count_crash)
             owner_token = await asyncio.to_thread(self._home.http_token)
             self._redactor.learn(owner_token)
             with self._signals():
                 async with asyncio.TaskGroup() as tasks:
                     await self._serve(db, owner_token, crashed, tasks, notifier, say)
-            await db.write(_end)
+            await db.write(partial(_mark_work, under_way=False))
         log.info("daemon_stopped")
         return 0
 
@@ -138,7 +144,7 @@ class Daemon:
             {**people_of(self._settings), **platforms.people(self._settings), **self._people},
             platforms.everyone(self._settings),
         )
-        core = await build_core(
+        ground = Ground(
             settings=self._settings,
             home=self._home,
             db=db,
@@ -150,6 +156,7 @@ class Daemon:
             tasks=tasks,
             is_open=lambda: self._open,
         )
+        core = await build_core(ground)
         desk = WebDesk(
             db=db, clock=self._clock, access=access, intake=core.intake, sessions_=core.sessions, hub=core.hub
         )
@@ -172,8 +179,11 @@ class Daemon:
             self._open = True
             await control.start(core.intake)
             for adapter in adapters:
-                await adapter.start(core.intake)
+                if not await self._started(adapter, core):
+                    again = self._start_again(adapter, core)
+                    background.append(asyncio.create_task(again, name=f"start-{adapter.name}"))
             await server.start()
+            await db.write(partial(_mark_work, under_way=True))
             await core.controls.recover()
             resumed = await core.sessions.recover()
             await core.delivery.recover()
@@ -187,6 +197,23 @@ class Daemon:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+
+    async def _started(self, adapter: Adapter, core: Core) -> bool:
+        """Whether it is under way; one that raises is not ready, and ends nothing but its own start."""
+        try:
+            await adapter.start(core.intake)
+        except Exception:
+            log.exception("adapter_start_failed", adapter=adapter.name)
+            return False
+        return True
+
+    async def _start_again(self, adapter: Adapter, core: Core) -> None:
+        pause = 1.0
+        while True:
+            await self._clock.sleep(pause)
+            if await self._started(adapter, core):
+                return
+            pause = min(ADAPTER_PAUSE_S, pause * 2)
 
     def _server(self, core: Core, http: HttpAdapter, control: HttpAdapter, owner_token: str) -> WebServer:
         settings = self._settings.adapters.http
@@ -245,6 +272,7 @@ class Daemon:
         core.delivery.stop()
         core.hub.close()
         await core.sessions.drain(self._settings.gateway.drain_s)
+        await core.controls.stop()
         await server.stop()
         await asyncio.gather(*map(self._stop_adapter, adapters))
         await core.delivery.close()
@@ -264,7 +292,10 @@ class Daemon:
         while True:
             await self._clock.sleep(CLEAN_EVERY_S)
             now = self._clock.now()
-            await db.write(lambda conn: retention.clean(conn, now))  # noqa: B023 - awaited here
+            try:
+                await db.write(lambda conn: retention.clean(conn, now))  # noqa: B023 - awaited here
+            except StoreError as error:
+                log.error("cleaning_failed", error=str(error))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -286,17 +317,18 @@ class Daemon:
                 loop.remove_signal_handler(number)
 
 
-def _begin(conn: sqlite3.Connection) -> bool:
-    """Mark the database as in use; whether the run before did not end cleanly, whose turns are then counted."""
+def _count_crash(conn: sqlite3.Connection) -> bool:
+    """Whether the run before ended in the middle of its work; then that counts against its turns, once."""
     crashed = meta.get(conn, "running") == "1"
     if crashed:
         turns.count_crashes(conn)
-    meta.put(conn, "running", "1")
+        _mark_work(conn, under_way=False)
     return crashed
 
 
-def _end(conn: sqlite3.Connection) -> None:
-    meta.put(conn, "running", "0")
+def _mark_work(conn: sqlite3.Connection, *, under_way: bool) -> None:
+    """Note whether turns may be running: a start that fails before that is no crash of theirs."""
+    meta.put(conn, "running", "1" if under_way else "0")
 
 
 def _store_health(db: Database) -> PartHealth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from adapters.base import (
 )
 from agent.control.clock import Clock
 from gateway.asks_view import card_of, end_of
+from gateway.persist import until_stored
 from gateway.store import asks, outbox
 from gateway.store.database import Database
 from gateway.store.exceptions import StoreError
@@ -134,7 +136,8 @@ class Delivery:
                     if event.is_set():
                         continue
                     return
-                left = (row.next_at - self._clock.now()).total_seconds()
+                # A part that was never tried is due, also where the clock was set back since it was made.
+                left = (row.next_at - self._clock.now()).total_seconds() if row.attempts else 0.0
                 if left > 0:
                     await self._pause(left, event)
                     continue
@@ -177,10 +180,25 @@ class Delivery:
         except DeliveryError as error:
             await self._dead(row, str(error))
             return
+        except StoreError as error:
+            await self._again(row, _retry(row, NotSent(str(error))))
+            return
+        await self._record(lambda conn: self._sent(conn, row, sent))
+
+    def _sent(self, conn: sqlite3.Connection, row: OutboxRow, sent: Sent | None) -> None:
+        """It arrived. Where a card stands is known in the same commit: only there may it be tapped and ended."""
         ref = {"chat": sent.chat, "message": sent.message} if sent else None
-        await self._db.write(lambda conn: outbox.mark_sent(conn, row.id, ref, self._clock.now()))
+        outbox.mark_sent(conn, row.id, ref, self._clock.now())
         if row.kind == "card" and ref is not None:
-            await self._db.write(lambda conn: asks.add_shown(conn, json.loads(row.body)["ask"], ref))
+            asks.add_shown(conn, json.loads(row.body)["ask"], ref)
+
+    async def _record(self, unit: Callable[[sqlite3.Connection], object]) -> None:
+        """Write down what came of an attempt, however long the store takes: until then nothing else of the lane goes.
+
+        Raises:
+            StoreError: the daemon stops; at the next start the attempt counts as uncertain.
+        """
+        await until_stored(self._clock, lambda: self._db.write(unit), what="delivery", give_up=lambda: self._stopping)
 
     async def _bounded(self, adapter: Adapter, row: OutboxRow) -> Sent | None:
         """One attempt within its limit; whatever an adapter raises that it should not leaves the part uncertain."""
@@ -224,7 +242,7 @@ class Delivery:
             return
         next_at = self._clock.now() + timedelta(seconds=retry.after_s)
         log.info("delivery_retry", part=row.part_id, after_s=round(retry.after_s, 1), error=retry.error)
-        await self._db.write(
+        await self._record(
             lambda conn: outbox.mark_retry(
                 conn, row.id, next_at=next_at, uncertain=row.uncertain or retry.uncertain, error=retry.error
             )
@@ -232,9 +250,15 @@ class Delivery:
 
     async def _dead(self, row: OutboxRow, error: str) -> None:
         log.error("delivery_dead", part=row.part_id, kind=row.kind, error=error)
-        await self._db.write(lambda conn: outbox.mark_dead(conn, row.id, error))
+        await self._record(lambda conn: outbox.mark_dead(conn, row.id, error))
         if row.kind == "card":
-            await self._on_undeliverable(json.loads(row.body)["ask"])
+            ask_id = json.loads(row.body)["ask"]
+            await until_stored(
+                self._clock,
+                lambda: self._on_undeliverable(ask_id),
+                what="undeliverable card",
+                give_up=lambda: self._stopping,
+            )
 
 
 def _retry(row: OutboxRow, error: NotSent | Uncertain) -> _Retry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ from gateway.recorder import AuditTrail
 from gateway.store import grants as rows
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
-from gateway.store.grants import GrantRow
+from gateway.store.grants import as_grant
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class Grants:
             for grant in await self.permanent()
             if grant.principal in {None, caller.principal} and _live(grant, now)
         ]
-        return [*map(_grant, session), *permanent]
+        return [*map(as_grant, session), *permanent]
 
     async def permanent(self) -> tuple[Grant, ...]:
         """The grants of the file; none while it is broken, which is logged."""
@@ -60,17 +60,20 @@ class Grants:
     async def spend(self, grant_ids: Sequence[str]) -> bool:
         """Count one use of each grant that counts uses; False when one has ended meanwhile."""
         now = self._clock.now()
-        permanent = {grant.id: grant for grant in await self.permanent() if _live(grant, now)}
-        of_session = [grant_id for grant_id in grant_ids if grant_id not in permanent]
-        if of_session and not await self._db.write(lambda conn: rows.spend(conn, of_session, now)):
-            return False
-        counted = {grant_id for grant_id in grant_ids if grant_id in permanent} & {
-            grant.id for grant in permanent.values() if grant.uses_left is not None
-        }
-        if counted:
-            async with self._file_lock:
-                await asyncio.to_thread(self._allowlist.change, lambda grant: _spent(grant, counted))
-        return True
+        async with self._file_lock:
+            try:
+                left = await asyncio.to_thread(self._spend_permanent, frozenset(grant_ids), now)
+            except (AllowlistInvalid, OSError) as error:
+                log.error("grant_not_spent", error=str(error))
+                return False
+        return not left or await self._db.write(lambda conn: rows.spend(conn, sorted(left), now))
+
+    def _spend_permanent(self, grant_ids: frozenset[str], now: datetime) -> frozenset[str]:
+        """Count the uses of those that are permanent and still count; the ids that are not among these."""
+        live = {grant.id: grant for grant in self._allowlist.grants() if grant.id in grant_ids and _live(grant, now)}
+        if any(grant.uses_left is not None for grant in live.values()):
+            self._allowlist.change(lambda grant: _spent(grant, live.keys()))
+        return grant_ids - live.keys()
 
     async def allow(self, row: AskRow, by: str) -> None:
         """Keep the drafts of a request that was answered "always".
@@ -135,26 +138,11 @@ class Grants:
         return gone
 
 
-def _grant(row: GrantRow) -> Grant:
-    return Grant(
-        id=row.id,
-        rule=row.rule,
-        shape=row.shape,
-        paths=row.paths,
-        principal=row.principal,
-        session=row.session,
-        by=row.given_by,
-        at=row.at,
-        expires=row.expires,
-        uses_left=row.uses_left,
-    )
-
-
 def _live(grant: Grant, now: datetime) -> bool:
     return (grant.expires is None or grant.expires > now) and (grant.uses_left is None or grant.uses_left > 0)
 
 
-def _spent(grant: Grant, counted: set[str]) -> Grant:
+def _spent(grant: Grant, counted: Set[str]) -> Grant:
     if grant.id in counted and grant.uses_left is not None:
         return replace(grant, uses_left=grant.uses_left - 1)
     return grant

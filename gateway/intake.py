@@ -21,8 +21,8 @@ from gateway.store.inbox import Accepted, NewInbound
 
 log = structlog.get_logger(__name__)
 
-#: Longest text of one message in characters; adapters have their own, smaller ones.
-MAX_TEXT = 262_144
+#: Longest text of one message in characters: what fits into the largest request that any adapter takes.
+MAX_TEXT = 1_048_576
 
 #: Largest raw event that is kept as a dead letter.
 MAX_RAW = 262_144

@@ -29,10 +29,15 @@ class Notices:
         self.sent(key, lane)
 
     def add(self, conn: sqlite3.Connection, key: str, text: str) -> str:
-        """Add a notice inside a unit of work; give what it returns to :meth:`sent` after the commit."""
-        self._writer.add(conn, TurnRef(key, ""), "notice", {"text": text})
+        """Add a notice inside a unit of work; give what it returns to :meth:`sent` after the commit.
+
+        A session that was deleted meanwhile is told nothing.
+        """
         session = sessions.get(conn, key)
-        return self._ender.say(conn, session, None, text) if session is not None else ""
+        if session is None:
+            return ""
+        self._writer.add(conn, TurnRef(key, ""), "notice", {"text": text})
+        return self._ender.say(conn, session, None, text)
 
     def sent(self, key: str, lane: str) -> None:
         """After the commit of :meth:`add`."""

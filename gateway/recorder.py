@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from agent.control.clock import Clock
 from agent.control.ports import Caller, Decision, Outcome, Standing, StandingState
 from agent.control.request import CommandRequest
+from gateway.persist import until_stored
 from gateway.store import tool_calls
 from gateway.store.audit import Chain
 from gateway.store.database import Database
-from gateway.timing import Now
+
+#: How long an outcome waits for a store that does not take it, in seconds; after that the call counts as unknown.
+OUTCOME_WAITS_S = 20.0
 
 
 class AuditTrail:
@@ -51,10 +55,11 @@ class AuditTrail:
 class DecisionRecorder:
     """Fulfils :class:`agent.control.ports.DecisionLog` on the store."""
 
-    def __init__(self, db: Database, trail: AuditTrail, now: Now) -> None:
+    def __init__(self, db: Database, trail: AuditTrail, clock: Clock) -> None:
         self._db = db
         self._trail = trail
-        self._now = now
+        self._clock = clock
+        self._now = clock.now
 
     async def standing(self, request_id: str) -> Standing:
         """How far the request had come."""
@@ -89,7 +94,10 @@ class DecisionRecorder:
         await self._db.write(unit)
 
     async def ended(self, request: CommandRequest, caller: Caller, outcome: Outcome) -> None:
-        """Write the outcome row and keep the text for the model."""
+        """Write the outcome row and keep the text for the model.
+
+        What ran cannot be asked again how it went, so a store that is locked or full for a while is waited for.
+        """
 
         def unit(conn: sqlite3.Connection) -> None:
             now = self._now()
@@ -111,7 +119,13 @@ class DecisionRecorder:
             )
             tool_calls.mark_ended(conn, request.request_id, outcome.result, outcome.exit_code, now)
 
-        await self._db.write(unit)
+        late = self._clock.monotonic() + OUTCOME_WAITS_S
+        await until_stored(
+            self._clock,
+            lambda: self._db.write(unit),
+            what="outcome",
+            give_up=lambda: self._clock.monotonic() >= late,
+        )
 
     def _decision(
         self, conn: sqlite3.Connection, request: CommandRequest, caller: Caller, digest: str, decision: Decision

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import itertools
 import secrets
 import sqlite3
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from agent.tools.registry import Registry
 from agent.turn_context import Answer, TurnContext, TurnLimits
 from gateway.activity import Pulse, StageObserver, TurnActivity
 from gateway.journal import EventWriter, TurnEvents, TurnJournal, TurnRef
+from gateway.persist import until_stored
 from gateway.slots import Slots
 from gateway.store import inbox, messages, sessions, turns
 from gateway.store.database import Database
@@ -37,6 +37,13 @@ log = structlog.get_logger(__name__)
 
 #: A turn that was found unfinished after this many crashes is not tried again.
 MAX_CRASHES = 3
+
+#: Said where somebody lost access between writing and the turn, over a restart.
+NO_ACCESS = "Not done: who asked for this may not use this gateway any more."
+
+
+#: Longest title of a session, in characters.
+TITLE_CHARS = 60
 
 
 class StopReason(enum.Enum):
@@ -85,6 +92,7 @@ class Services:
     ender: TurnEnder
     observer: TurnObserver
     workspace: Callable[[str], Path]
+    role_of: Callable[[str], Role | None]
     limits: TurnLimits
     max_turns: int
 
@@ -101,6 +109,12 @@ class _Claim:
 def turn_id(now: datetime) -> str:
     """A new turn's id: its time first, so that new rows lie side by side in every index; then chance."""
     return f"turn_{round(now.timestamp() * 1000):012x}{secrets.token_hex(6)}"
+
+
+def title_of(text: str) -> str:
+    """What a session is called in lists until somebody names it: the first line of its first message."""
+    line = text.strip().partition("\n")[0].strip()
+    return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
 
 
 class Session:
@@ -129,8 +143,7 @@ class Session:
     @property
     def waits_for_person(self) -> bool:
         """Whether everything that the turn does now is waiting for people or for a place."""
-        kinds = self._pulse.kinds()
-        return bool(kinds) and all(kind in {"approval", "question", "slot", "backoff"} for kind in kinds)
+        return self._pulse.only_waits()
 
     def idle_s(self) -> float:
         """Seconds without a sign of life of the running turn; 0 when none runs."""
@@ -159,13 +172,13 @@ class Session:
         if claim is None:
             return False
         ref = TurnRef(self.key, claim.turn.id)
+        self._services.hub.text_ended(self.key)  # of a turn that is taken up again: the model begins anew
         self._services.hub.stored(self.key)
         with structlog.contextvars.bound_contextvars(session=self.key, turn=ref.turn):
             log.info("turn_resumed" if claim.resumed else "turn_started", principal=claim.turn.principal)
             if claim.turn.crash_count >= MAX_CRASHES:
-                await self._end(
-                    ref, Ending.failed(f"This turn ended the daemon {MAX_CRASHES} times, so it was given up.")
-                )
+                text = f"The daemon crashed {MAX_CRASHES} times while it worked on this, so I gave up. Try another way."
+                await self._end(ref, Ending.failed(text))
                 return True
             await self._run(claim, ref)
         return True
@@ -181,6 +194,8 @@ class Session:
         item = inbox.next_queued(conn, self.key)
         if item is None:
             return None
+        if not session.title:
+            sessions.set_title(conn, self.key, title_of(item.text))
         return _Claim(self._begin(conn, item), session.scope, resumed=False)
 
     def _begin(self, conn: sqlite3.Connection, item: InboxRow) -> TurnRow:
@@ -195,7 +210,8 @@ class Session:
     async def _run(self, claim: _Claim, ref: TurnRef) -> None:
         self._turn, self._stop_reason, self._stop_text = ref, None, ""
         self._over.clear()
-        activity = TurnActivity(self._pulse, self._services.observer)
+        slots = self._services.slots
+        activity = TurnActivity(self._pulse, self._services.observer, lambda: slots.waiting(ref.turn))
         activity.touch("turn started")
         self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
         try:
@@ -203,7 +219,7 @@ class Session:
                 ending = await self._ending(self._running)
             finally:
                 activity.end()
-                self._services.slots.leave(ref.turn)
+                slots.leave(ref.turn)
                 self._running = None
             if ending is not None:
                 await self._end(ref, ending)
@@ -215,9 +231,12 @@ class Session:
         services = self._services
         with activity.lease("slot", None):
             await services.slots.enter(ref.turn)
+        role = services.role_of(claim.turn.principal)
+        if role is None:
+            return Answer(NO_ACCESS, failed=True)
         caller = Caller(
             principal=claim.turn.principal,
-            role=Role.parse(claim.turn.role),
+            role=role,
             scope=claim.scope,
             session=self.key,
             turn=ref.turn,
@@ -250,6 +269,10 @@ class Session:
         if running.cancelled():
             return self._stopped()
         error = running.exception()
+        if error is not None and self._stop_reason is not None:
+            # Something failed while the turn was being stopped; that must not make it go on.
+            log.warning("turn_failed_while_stopping", exc_info=error)
+            return self._stopped()
         if error is None:
             answer = running.result()
             return Ending.failed(answer.text) if answer.failed else Ending.done(answer.text)
@@ -270,13 +293,8 @@ class Session:
 
     async def _end(self, ref: TurnRef, ending: Ending) -> None:
         """Write the ending down, however long the store takes to be writable again."""
-        for attempt in itertools.count():
-            try:
-                more = await self._services.ender.end(ref, ending)
-                break
-            except StoreError as error:
-                log.error("turn_end_not_stored", error=str(error), attempt=attempt + 1)
-                await self._services.clock.sleep(min(30.0, 0.5 * 2**attempt))
+        services = self._services
+        more = await until_stored(services.clock, lambda: services.ender.end(ref, ending), what="turn end")
         self.more = more or self.more
-        self._services.observer.turn_ended(ending.status)
+        services.observer.turn_ended(ending.status)
         log.info("turn_ended", status=ending.status, chars=len(ending.text))

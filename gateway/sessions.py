@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextvars import Context
 
 import structlog
 
 from agent.control.clock import Clock
 from gateway.session import Services, Session, StopReason
-from gateway.store import inbox
+from gateway.store import inbox, sessions, turns
 from gateway.store.database import Database
 from gateway.store.exceptions import StoreError
 
 log = structlog.get_logger(__name__)
 
-#: Longest pause before a session whose store failed is tried again.
+#: Longest pause before a session that failed is tried again.
 MAX_PAUSE_S = 30.0
+
+#: After the drain, actors get this long to kill what runs and to write that down.
+CUT_S = 10.0
 
 
 class Sessions:
@@ -72,6 +76,15 @@ class Sessions:
         if session is not None:
             await session.turn_over()
 
+    async def delete(self, key: str) -> None:
+        """End the running turn, give up what is queued and forget the session; no turn begins in between."""
+        while not await self._db.write(lambda conn: _delete_idle(conn, key)):
+            if not self.stop(key):
+                # Its actor is between two steps: the turn is claimed but not under way, or waits for the store.
+                await self._clock.sleep(0.05)
+            await self.turn_over(key)
+        self._services.hub.stored(key, settles=True)
+
     async def drain(self, seconds: float) -> None:
         """Let working turns end within ``seconds``; those that wait, and the rest then, go on at the next start."""
         self._draining = True
@@ -86,6 +99,14 @@ class Sessions:
                 log.warning("drain_cut", turns=[session.turn for session in self.live()])
         for session in self.live():
             session.stop(StopReason.SUSPEND)
+        await self._cut()
+
+    async def _cut(self) -> None:
+        """See the actors end; one that cannot write its end down is left to the next start, its turn unfinished."""
+        if self._driving:
+            await asyncio.wait(list(self._driving.values()), timeout=CUT_S)
+        for task in self._driving.values():
+            task.cancel()
         if self._driving:
             await asyncio.wait(list(self._driving.values()))
 
@@ -105,8 +126,12 @@ class Sessions:
                 try:
                     await session.work()
                     pause = 0.5
-                except StoreError as error:
-                    log.error("session_store_failed", session=session.key, error=str(error))
+                except Exception as error:
+                    # One session's trouble is its own: it is said, tried again, and never ends the daemon.
+                    if isinstance(error, StoreError):
+                        log.error("session_store_failed", session=session.key, error=str(error))
+                    else:
+                        log.exception("session_failed", session=session.key)
                     if self._draining:
                         break
                     await self._clock.sleep(pause)
@@ -117,3 +142,12 @@ class Sessions:
         finally:
             del self._live[session.key]
             del self._driving[session.key]
+
+
+def _delete_idle(conn: sqlite3.Connection, key: str) -> bool:
+    """Delete the session where none of its turns runs; otherwise see to it that the running one is the last."""
+    if turns.running(conn, key) is not None:
+        inbox.drop(conn, key)
+        return False
+    sessions.delete(conn, key)
+    return True

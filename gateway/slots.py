@@ -42,7 +42,7 @@ class Slots:
             self._free.release()
 
     def waiting(self, turn: str) -> None:
-        """A call of the turn waits for a person: the place goes to somebody else."""
+        """A call of the turn waits for a person, or only such calls are left: the place goes to somebody else."""
         place = self._places.get(turn)
         if place is not None and place.held:
             place.held = False

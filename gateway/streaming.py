@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,9 +17,11 @@ class Stored:
     """Events were committed; read them from the store.
 
     Attributes:
+        upto: id of the newest of them. What has streamed belongs before later ones, though they may be there already.
         settles: a turn or a word of control has ended, which is what a waiting call is for.
     """
 
+    upto: int
     settles: bool = False
 
 
@@ -29,11 +31,13 @@ class Delta:
 
     Attributes:
         replace: ``text`` is everything so far and replaces what the reader has.
+        after: the newest event id when it streamed; the message that it is part of has a greater one.
     """
 
     turn: str
     text: str
     replace: bool = False
+    after: int = 0
 
 
 Signal = Stored | Delta
@@ -45,16 +49,21 @@ class _Live:
 
     turn: str
     parts: list[str] = field(default_factory=list)
+    after: int = 0
 
 
 class Reader:
-    """One reader's mailbox; ``ends_only`` for readers who wait for an end and care for nothing on the way."""
+    """One reader's mailbox; ``ends_only`` for readers who wait for an end and care for nothing on the way.
+
+    Attributes:
+        lagging: pieces of text are left out until the reader has caught up, and then sent as a whole; so it begins.
+    """
 
     def __init__(self, *, ends_only: bool = False) -> None:
         self._ends_only = ends_only
         self._signals: deque[Signal] = deque()
         self._arrived = asyncio.Event()
-        self.lagging = False
+        self.lagging = True
         self.closed = False
 
     def put(self, signal: Signal) -> None:
@@ -62,8 +71,9 @@ class Reader:
         if self._ends_only and not (isinstance(signal, Stored) and signal.settles):
             return
         if isinstance(signal, Stored):
-            if not self._signals or not isinstance(self._signals[-1], Stored):
-                self._signals.append(signal)
+            if self._signals and isinstance(self._signals[-1], Stored):
+                self._signals.pop()
+            self._signals.append(signal)
         elif self.lagging or len(self._signals) >= MAX_WAITING:
             self.lagging = True
         else:
@@ -79,6 +89,13 @@ class Reader:
         """Return when there is something to take, or the reader was closed."""
         await self._arrived.wait()
 
+    def caught_up(self) -> bool:
+        """Whether a lagging reader has taken everything; from now on it gets pieces of text again."""
+        if not self.lagging or self._signals:
+            return False
+        self.lagging = False
+        return True
+
     def take(self) -> list[Signal]:
         """Everything that has arrived."""
         signals = list(self._signals)
@@ -89,9 +106,14 @@ class Reader:
 
 
 class EventHub:
-    """Fans out signals to the readers of each session."""
+    """Fans out signals to the readers of each session.
 
-    def __init__(self) -> None:
+    Args:
+        last_id: gives the newest event id.
+    """
+
+    def __init__(self, last_id: Callable[[], int]) -> None:
+        self.last_id = last_id
         self._readers: dict[str, set[Reader]] = {}
         self._live: dict[str, _Live] = {}
         self._closed = False
@@ -114,7 +136,7 @@ class EventHub:
     def stored(self, session: str, *, settles: bool = False) -> None:
         """Events of ``session`` were committed; see :class:`Stored` for ``settles``."""
         for reader in self._readers.get(session, ()):
-            reader.put(Stored(settles))
+            reader.put(Stored(self.last_id(), settles))
 
     def delta(self, session: str, turn: str, text: str) -> None:
         """A piece of the answer streamed."""
@@ -122,8 +144,9 @@ class EventHub:
         if live is None or live.turn != turn:
             live = self._live[session] = _Live(turn)
         live.parts.append(text)
+        live.after = self.last_id()
         for reader in self._readers.get(session, ()):
-            reader.put(Delta(turn, text))
+            reader.put(Delta(turn, text, after=live.after))
 
     def text_ended(self, session: str) -> None:
         """The text that streamed so far is a stored message now."""
@@ -136,7 +159,7 @@ class EventHub:
             return None
         text = "".join(live.parts)
         live.parts[:] = [text]
-        return Delta(live.turn, text, replace=True)
+        return Delta(live.turn, text, replace=True, after=live.after)
 
     def close(self) -> None:
         """End all readers; new ones end at once."""

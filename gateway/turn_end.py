@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Protocol
 
 from adapters.base import Piece
+from agent.control.wording import UNKNOWN
 from gateway.journal import EventWriter, TurnRef, message_data
+from gateway.recorder import AuditTrail
 from gateway.store import inbox, messages, outbox, sessions, turns
 from gateway.store.asks import AskRow
 from gateway.store.database import Database
@@ -83,13 +85,22 @@ class TurnEnder:
     """Ends turns and answers words of control."""
 
     def __init__(
-        self, *, db: Database, hub: EventHub, writer: EventWriter, asks: OpenAsks, outbound: Outbound, now: Now
+        self,
+        *,
+        db: Database,
+        hub: EventHub,
+        writer: EventWriter,
+        asks: OpenAsks,
+        outbound: Outbound,
+        trail: AuditTrail,
+        now: Now,
     ) -> None:
         self._db = db
         self._hub = hub
         self._writer = writer
         self._asks = asks
         self._outbound = outbound
+        self._trail = trail
         self._now = now
 
     async def end(self, ref: TurnRef, ending: Ending) -> bool:
@@ -122,26 +133,11 @@ class TurnEnder:
         """
         if not self._outbound.pushes(session.adapter):
             return ""
-        lane = lane_of(session)
-        now = self._now()
         if pieces is None:
             pieces = (Piece(text),) if len(text) <= SHORT else self._outbound.split(session.adapter, text)
+        lane, now = "", self._now()
         for piece in pieces:
-            outbox.add(
-                conn,
-                NewPart(
-                    part_id=secrets.token_hex(12),
-                    adapter=session.adapter,
-                    lane=lane,
-                    conversation=session.conversation,
-                    session=session.key,
-                    turn=turn,
-                    kind="text",
-                    body=piece.text,
-                    formatted=piece.formatted,
-                ),
-                now,
-            )
+            lane = queue_part(conn, session, turn, "text", piece.text, now, formatted=piece.formatted)
         return lane
 
     async def _pieces(self, key: str, text: str) -> Sequence[Piece]:
@@ -161,9 +157,8 @@ class TurnEnder:
             return [], inbox.has_queued(conn, ref.session), ""
         ended = self._asks.cancel_turn(conn, ref.turn, now)
         # A turn that was answered has answered every call before; only one that was cut short leaves some open.
-        for call in messages.unanswered(conn, ref.turn) if ending.status != "done" else ():
-            text = call.result if call.state == "ended" and call.result else CALL_CANCELLED
-            messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
+        if ending.status != "done":
+            self._answer_calls(conn, ref, now)
         messages.add_final(conn, ref.session, ref.turn, ending.text, ending.status, now)
         self._writer.add_all(
             conn,
@@ -176,7 +171,48 @@ class TurnEnder:
         lane = self.say(conn, session, ref.turn, ending.text, pieces) if session else ""
         return ended, inbox.has_queued(conn, ref.session), lane
 
+    def _answer_calls(self, conn: sqlite3.Connection, ref: TurnRef, now: datetime) -> None:
+        """Answer what is open; a call that had been started and was never heard of again gets its outcome, too."""
+        session = sessions.get(conn, ref.session)
+        for call in messages.unanswered(conn, ref.turn):
+            text = CALL_CANCELLED
+            if call.state == "ended" and call.result:
+                text = call.result
+            elif call.state == "started":
+                text = UNKNOWN
+                self._trail.append(
+                    conn,
+                    kind="outcome",
+                    request_id=call.id,
+                    scope=session.scope if session else "",
+                    body={"ended": "unknown"},
+                    text=text,
+                    now=now,
+                )
+            messages.add_tool(conn, ref.session, ref.turn, call.id, text, False, now)
 
-def lane_of(session: SessionRow) -> str:
-    """Order is kept within a lane: one chat of one adapter."""
-    return f"{session.adapter}:{session.conversation.get('chat', '')}"
+
+def queue_part(
+    conn: sqlite3.Connection,
+    session: SessionRow,
+    turn: str | None,
+    kind: str,
+    body: str,
+    now: datetime,
+    formatted: str = "",
+) -> str:
+    """Put one part for the session's chat into the outbox; returns its lane, within which order is kept."""
+    lane = f"{session.adapter}:{session.conversation.get('chat', '')}"
+    part = NewPart(
+        part_id=secrets.token_hex(12),
+        adapter=session.adapter,
+        lane=lane,
+        conversation=session.conversation,
+        session=session.key,
+        turn=turn,
+        kind=kind,
+        body=body,
+        formatted=formatted,
+    )
+    outbox.add(conn, part, now)
+    return lane

@@ -9,6 +9,7 @@ import structlog
 from agent.control.clock import Clock
 from gateway.session import Session, StopReason
 from gateway.sessions import Sessions
+from gateway.store.exceptions import StoreError
 
 log = structlog.get_logger(__name__)
 
@@ -53,9 +54,8 @@ class Watchdog:
             idle = session.idle_s()
             if idle >= self._cancel_s:
                 self._cancel(session, idle)
-            elif idle >= self._warn_s and turn not in self._warned:
+            elif idle >= self._warn_s and turn not in self._warned and await self._warn(session, idle):
                 self._warned.add(turn)
-                await self._warn(session, idle)
             elif idle < self._warn_s:
                 self._warned.discard(turn)
         self._warned &= running
@@ -68,14 +68,20 @@ class Watchdog:
             "What you said is kept; send it again to retry.",
         )
 
-    async def _warn(self, session: Session, idle: float) -> None:
+    async def _warn(self, session: Session, idle: float) -> bool:
+        """Tell the chat; False when the store did not take it, so that the next round tries again."""
         log.warning("turn_silent", session=session.key, idle_s=round(idle), last=session.doing())
         left = _minutes(self._cancel_s - idle)
-        await self._notice(
-            session.key,
-            f"Nothing has happened for {_minutes(idle)} (last: {session.doing()}). "
-            f"I will stop in {left}; /stop ends it now.",
-        )
+        try:
+            await self._notice(
+                session.key,
+                f"Nothing has happened for {_minutes(idle)} (last: {session.doing()}). "
+                f"I will stop in {left}; /stop ends it now.",
+            )
+        except StoreError as error:
+            log.error("warning_not_stored", session=session.key, error=str(error))
+            return False
+        return True
 
 
 def _minutes(seconds: float) -> str:

@@ -22,6 +22,7 @@ from adapters.base import (
     Health,
     Intake,
     Part,
+    Piece,
     Rejected,
     Sender,
     Sent,

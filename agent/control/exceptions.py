@@ -5,7 +5,6 @@
     ControlError
     +-- RequestInvalid        the request does not fit its command's schema
     +-- SandboxUnavailable    (sandbox.base) no engine can run a command
-    +-- GrantFileInvalid      (grants) the permanent grants cannot be read
     +-- PathRefused           (files) a path leaves its root or is no regular file
 """
 

@@ -22,7 +22,7 @@ from agent.control.clock import Clock
 from agent.control.commands import Command, Plan
 from agent.control.evidence import changes, evidence_of
 from agent.control.exceptions import ControlError, RequestInvalid
-from agent.control.grants import cover, drafts_of
+from agent.control.grants import Grant, cover, drafts_of
 from agent.control.guard.verdict import Judgement, Verdict
 from agent.control.policy import Policy
 from agent.control.ports import (
@@ -115,6 +115,7 @@ class Pipeline:
         self._sandbox = sandbox
         self._prepare = prepare
         self._prepared: set[Path] = set()
+        self._preparing = asyncio.Lock()
         self._clock = clock
         self._observer = observer
         self._redact = redact
@@ -232,10 +233,8 @@ class Pipeline:
             decision = Decision(DecisionSource.SAFE, "guard", "Nothing found that needs a person.")
             await before_start()
         else:
-            decision = await self._granted(case)
-            if decision is not None:
-                await before_start()
-            else:
+            decision = await self._granted(case, before_start)
+            if decision is None:
                 denial = await self._confirmed(case, activity, before_start)
                 if denial is not None:
                     return denial
@@ -243,19 +242,32 @@ class Pipeline:
 
     async def _ready(self, workspace: Path) -> None:
         """Make the workspace once; a later run finds it, or fails and says why."""
-        if workspace not in self._prepared:
-            await asyncio.to_thread(self._prepare, workspace)
-            self._prepared.add(workspace)
+        if workspace in self._prepared:
+            return
+        async with self._preparing:  # in order of arrival, so that the cards of one message keep theirs
+            if workspace not in self._prepared:
+                await asyncio.to_thread(self._prepare, workspace)
+                self._prepared.add(workspace)
 
-    async def _granted(self, case: _Case) -> Decision | None:
-        """A decision by standing grants, or None when a person must be asked."""
+    async def _granted(self, case: _Case, before_start: Callable[[], Awaitable[None]]) -> Decision | None:
+        """A decision by standing grants, or None when a person must be asked.
+
+        They are looked up again when the call's turn has come, which may be minutes later: until then one may have been
+        revoked, expired or used up.
+        """
         with self._stage("grant"):
-            grants = cover(case.judgement, await self._grants.candidates(case.caller))
-            if not grants or not await self._grants.spend([grant.id for grant in grants]):
+            if not await self._covering(case):
                 return None
+        await before_start()
+        grants = await self._covering(case)
+        if not grants or not await self._grants.spend([grant.id for grant in grants]):
+            return None
         ids = tuple(grant.id for grant in grants)
         log.info("command_granted", grants=list(ids))
         return Decision(DecisionSource.GRANT, "grant", "Covered by a grant.", rules=case.judgement.rules, grant_ids=ids)
+
+    async def _covering(self, case: _Case) -> tuple[Grant, ...] | None:
+        return cover(case.judgement, await self._grants.candidates(case.caller))
 
     async def _confirmed(
         self, case: _Case, activity: Activity, before_start: Callable[[], Awaitable[None]]

@@ -63,21 +63,7 @@ def _live(conn: sqlite3.Connection, now: datetime) -> list[Grant]:
     """Grants of sessions; they end with the run of the daemon that they were given in."""
     boot = meta.get(conn, "boot")
     found = rows.all_live(conn, boot, now) if boot and meta.get(conn, "running") == "1" else []
-    return [
-        Grant(
-            id=row.id,
-            rule=row.rule,
-            shape=row.shape,
-            paths=row.paths,
-            principal=row.principal,
-            session=row.session,
-            by=row.given_by,
-            at=row.at,
-            expires=row.expires,
-            uses_left=row.uses_left,
-        )
-        for row in found
-    ]
+    return [rows.as_grant(row) for row in found]
 
 
 def _cells(grant: Grant) -> tuple[str, ...]:

@@ -48,6 +48,11 @@ class EventIds:
         (highest,) = conn.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
         return cls(max(highest + 1, meta.get_int(conn, EVENT_FLOOR) + 1, int(now.timestamp() * 1_000_000)))
 
+    @property
+    def last(self) -> int:
+        """The newest id that was given out."""
+        return self._next - 1
+
     def next(self) -> int:
         """A new id."""
         id_, self._next = self._next, self._next + 1

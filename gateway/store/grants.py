@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agent.control.grants import Grant
 from gateway.store.codec import Decoders, decode, dump, load_array, storable
 from gateway.store.times import from_text, maybe_text, to_text
 
@@ -40,6 +41,22 @@ class GrantRow:
     expires: datetime
     uses_left: int | None = None
     revoked_at: datetime | None = None
+
+
+def as_grant(row: GrantRow) -> Grant:
+    """The grant as it is matched."""
+    return Grant(
+        id=row.id,
+        rule=row.rule,
+        shape=row.shape,
+        paths=row.paths,
+        principal=row.principal,
+        session=row.session,
+        by=row.given_by,
+        at=row.at,
+        expires=row.expires,
+        uses_left=row.uses_left,
+    )
 
 
 def add(conn: sqlite3.Connection, row: GrantRow) -> None:

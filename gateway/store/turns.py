@@ -95,8 +95,15 @@ def count_iteration(conn: sqlite3.Connection, id: str) -> int:
 
 
 def count_crashes(conn: sqlite3.Connection) -> int:
-    """Count a crash for every running turn; called at a start after an unclean end. Returns how many there are."""
-    return conn.execute("UPDATE turns SET crash_count = crash_count + 1 WHERE state = 'running'").rowcount
+    """Count a crash for every turn that was working; called at a start after an unclean end. Returns how many.
+
+    One that only waited for a person has done nothing that could end a daemon: its card works until its deadline.
+    """
+    return conn.execute(
+        "UPDATE turns SET crash_count = crash_count + 1 WHERE state = 'running' AND ("
+        " NOT EXISTS (SELECT 1 FROM asks WHERE asks.turn = turns.id AND asks.state = 'pending')"
+        " OR EXISTS (SELECT 1 FROM tool_calls WHERE tool_calls.turn = turns.id AND tool_calls.state = 'started'))"
+    ).rowcount
 
 
 def _one(cursor: sqlite3.Cursor) -> TurnRow | None:

@@ -21,7 +21,7 @@ from gateway.store import asks, events, inbox, messages, sessions, turns
 from gateway.store.database import Database
 from gateway.store.events import EventRow
 from gateway.store.sessions import SessionRow as StoredSession
-from gateway.streaming import Delta, EventHub, Reader
+from gateway.streaming import Delta, EventHub, Reader, Signal, Stored
 
 #: Sessions listed at most.
 MAX_SESSIONS = 200
@@ -90,13 +90,8 @@ class WebDesk:
                 first, cursor = await self._db.read(lambda conn: self._reopening(conn, key, start))
             for event in first:
                 yield event
-            async for event in self._catch_up(key, cursor):
-                cursor = max(cursor, event.id)
-                yield event
-            live = self._hub.live(key)
-            if live is not None:
-                yield _delta(live)
-            async for event in self._follow(key, cursor, reader):
+            said = max((event.id for event in first if event.type == "message"), default=0)
+            async for event in self._follow(key, cursor, said, reader):
                 yield event
 
     async def sessions(self, caller: Caller) -> tuple[SessionRow, ...]:
@@ -136,9 +131,7 @@ class WebDesk:
     async def delete(self, caller: Caller, session: str) -> None:
         """Stop and forget the session."""
         stored = await self._own(caller, session)
-        self._sessions.stop(stored.key)
-        await self._sessions.turn_over(stored.key)
-        await self._db.write(lambda conn: sessions.delete(conn, stored.key))
+        await self._sessions.delete(stored.key)
 
     async def asks(self, caller: Caller) -> tuple[Card, ...]:
         """Open asks that the caller may answer."""
@@ -151,29 +144,34 @@ class WebDesk:
         """Answer an ask."""
         return await self._intake.tap(tap)
 
-    async def _follow(self, key: str, cursor: int, reader: Reader) -> AsyncIterator[Event]:
+    async def _follow(self, key: str, cursor: int, said: int, reader: Reader) -> AsyncIterator[Event]:
+        """What comes after event ``cursor``; ``said`` is the newest message that was sent already."""
+        signals: list[Signal] = [Stored(self._hub.last_id())]
         while True:
-            await reader.wait()
-            for signal in reader.take():
+            for signal in signals:
                 if isinstance(signal, Delta):
                     yield _delta(signal)
                     continue
-                async for event in self._catch_up(key, cursor):
-                    cursor = max(cursor, event.id)
+                async for event in self._catch_up(key, cursor, signal.upto):
+                    cursor = event.id
+                    said = event.id if event.type == "message" else said
                     yield event
-            if reader.lagging:
-                reader.lagging = False
+            if reader.caught_up():
                 live = self._hub.live(key)
-                if live is not None:
+                if live is not None and live.after >= said:  # otherwise it is part of what was said
                     yield _delta(live)
             if reader.closed:
                 return
+            await reader.wait()
+            signals = reader.take()
 
-    async def _catch_up(self, key: str, cursor: int) -> AsyncIterator[Event]:
+    async def _catch_up(self, key: str, cursor: int, upto: int) -> AsyncIterator[Event]:
         while True:
             position = cursor
             rows = await self._db.read(lambda conn: events.after(conn, key, position, PAGE))  # noqa: B023 - awaited here
             for row in rows:
+                if row.id > upto:
+                    return
                 cursor = row.id
                 yield _event(row)
             if len(rows) < PAGE:
@@ -195,16 +193,15 @@ class WebDesk:
         return first, latest
 
     def _reopening(self, conn: sqlite3.Connection, key: str, after: int) -> tuple[list[Event], int]:
-        purged = sessions.events_purged(conn, key)
-        if after >= purged:
+        """Nothing where all that follows ``after`` is kept; else a reset, and then everything that is kept."""
+        if sessions.events_purged(conn, key) <= after <= events.latest(conn, key):
             return [], after
-        oldest = events.oldest(conn, key)
-        return [Event(0, "reset", {"oldest": oldest})], after
+        return [Event(0, "reset", {"oldest": events.oldest(conn, key)})], 0
 
     def _state(self, conn: sqlite3.Connection, key: str, message_id: str, who: Identity) -> TurnState:
         row = inbox.find_by_ref(conn, key, message_id)
-        if row is None:
-            return TurnState("cancelled", reply="")
+        if row is None or row.state == "dropped":
+            return TurnState("cancelled")
         if row.control:
             return TurnState("done", reply=row.reply or "") if row.state == "done" else TurnState("queued")
         if row.turn is None:

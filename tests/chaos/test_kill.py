@@ -139,15 +139,16 @@ async def test_killed_at_random_instants_under_load(home_path: Path, kills: int)
     assert [line for line, count in lines_written(home_path).items() if count > 1] == [], "nothing ran twice"
 
 
-async def test_a_card_that_was_open_at_the_kill_works_after_the_restart(home_path: Path) -> None:
+async def test_a_card_that_was_open_works_after_however_many_kills(home_path: Path) -> None:
     daemon = DaemonProcess(home_path)
     async with aiohttp.ClientSession() as web:
         await daemon.start()
         client = daemon.client(web)
         await client.say("$ mkdir build")
         (before,) = await client.begin("$ rm -rf build")
-        await daemon.kill()
-        await daemon.start()
+        for _ in range(4):
+            await daemon.kill()
+            await daemon.start()
         client = daemon.client(web)
         (after,) = await client.asks(1)
         assert (after["id"], after["expires_at"]) == (before["id"], before["expires_at"])
@@ -188,3 +189,28 @@ async def test_a_second_daemon_is_told_who_holds_the_home(home_path: Path) -> No
         assert str(first.process.pid) in "\n".join(second.errors)
     finally:
         await first.stop()
+
+
+async def test_a_turn_that_was_killed_three_times_is_given_up_with_every_start_accounted_for(home_path: Path) -> None:
+    daemon = DaemonProcess(home_path)
+    folder = home_path / "workspaces" / "person%3Ahttp%3Aowner"
+    async with aiohttp.ClientSession() as web:
+        await daemon.start()
+        client = daemon.client(web)
+        script = "\n".join(f"$ echo x > up{number}; sleep 60" for number in range(5))
+        await client.say(script, wait=None, message_id="m")
+        for number in range(3):
+            async with asyncio.timeout(20):
+                while not (folder / f"up{number}").exists():
+                    await asyncio.sleep(0.02)
+            await daemon.kill()
+            await daemon.start()
+        client = daemon.client(web)
+        answer = await client.say("again", message_id="m", wait=20)
+        assert answer["status"] == "failed"
+        assert "crashed 3 times" in answer["reply"]
+        assert (await client.say("$ echo next"))["status"] == "done"
+        assert await daemon.stop() == 0
+    starts, undecided, open_, chain_ok = judged(home_path)
+    assert len(starts) == 4, "three that were killed, and the one after"
+    assert (undecided, open_, chain_ok) == ([], [], True)

@@ -72,3 +72,17 @@ async def test_the_models_time_and_its_limits_are_counted() -> None:
         pass
     assert observer.stages == ["model", "model"]
     assert observer.timeouts == ["model"]
+
+
+async def test_only_the_end_of_work_leaves_a_turn_that_only_waits() -> None:
+    told: list[str] = []
+    activity = TurnActivity(Pulse(ManualClock()), waits_only=lambda: told.append("waits"))
+    with activity.lease("approval", None):
+        with activity.lease("approval", None):
+            pass
+        assert not told, "an answer has come: what it lets run begins now"
+        with activity.lease("tool", 60):
+            pass
+        assert told == ["waits"]
+        activity.end()
+    assert told == ["waits"]

@@ -325,3 +325,23 @@ async def test_unknown_words_are_hinted_at_and_paths_go_to_the_model(home_path: 
         assert "/help" in (await daemon.owner.say("/frobnicate"))["reply"]
         assert "/approve" in (await daemon.owner.say("/help"))["reply"]
         assert (await daemon.owner.say("/etc/hosts please"))["turn"] is not None
+
+
+async def test_a_message_as_long_as_a_request_may_be_is_kept_whole(home_path: Path) -> None:
+    text = "long " * 200_000 + "end"
+    async with running(home_path) as daemon:
+        assert (await daemon.owner.say(text))["status"] == "done"
+        _, history = await daemon.owner.call("GET", "/v1/sessions/main/messages")
+        assert history["messages"][0]["text"] == text
+
+
+async def test_a_session_is_called_after_its_first_message(home_path: Path) -> None:
+    async with running(home_path) as daemon:
+        await daemon.owner.say("$ echo first\n$ echo second")
+        await daemon.owner.say("hello")
+        await daemon.owner.say("word " * 40, session="long")
+        _, listed = await daemon.owner.call("GET", "/v1/sessions")
+        titles = {row["session"]: row["title"] for row in listed["sessions"]}
+        assert titles["main"] == "$ echo first"
+        assert titles["long"].startswith("word word")
+        assert len(titles["long"]) <= 60

@@ -14,6 +14,7 @@ _NO_NAMESPACE = re.compile(
     re.IGNORECASE,
 )
 _NO_PROC = re.compile(r"can't mount proc|max_user_namespaces: read-only file system", re.IGNORECASE)
+_NO_HOSTNAME = re.compile(r"can't set hostname", re.IGNORECASE)
 _NO_SOURCE = re.compile(r"can't find source path (?P<path>.+): (?P<reason>[^:]+)$", re.IGNORECASE | re.MULTILINE)
 _NO_WORKDIR = re.compile(r"^bwrap: can't chdir to ", re.IGNORECASE)
 
@@ -57,6 +58,14 @@ def diagnose(text: str, binary: str, sysctl: Path = Path("/proc/sys")) -> Sandbo
                 "(podman: unmask=ALL)."
             ),
         )
+    if _NO_HOSTNAME.search(text):
+        return SandboxUnavailable(
+            f"The system does not let a sandbox name its own host ({said}).",
+            fix=(
+                "In Docker or Podman give the container a seccomp profile that allows sethostname, clone, unshare, "
+                "mount, umount2 and pivot_root; under systemd remove ProtectHostname= and allow sethostname."
+            ),
+        )
     if missing := _NO_SOURCE.search(text):
         return SandboxUnavailable(
             f"The folder {missing['path']} cannot be shown in the sandbox: {missing['reason']}.",
@@ -64,7 +73,10 @@ def diagnose(text: str, binary: str, sysctl: Path = Path("/proc/sys")) -> Sandbo
         )
     return SandboxUnavailable(
         f"bubblewrap could not set a sandbox up: {said}.",
-        fix="Run `ostiary doctor` as the daemon's user for the details.",
+        fix=(
+            "Something confines the daemon: look at its seccomp profile, AppArmor or SELinux, or the hardening of its "
+            "systemd unit. `ostiary doctor`, run as the daemon's user, tries again."
+        ),
     )
 
 
@@ -83,8 +95,8 @@ def _no_namespace(said: str, binary: str, sysctl: Path) -> SandboxUnavailable:
     return SandboxUnavailable(
         problem,
         fix=(
-            "In Docker or Podman start the container with the seccomp profile in deploy/docker (clone, unshare, mount, "
-            "umount2, pivot_root); under systemd remove RestrictNamespaces= and allow @mount and AF_NETLINK."
+            "In Docker or Podman give the container a seccomp profile that allows clone, unshare, mount, umount2, "
+            "pivot_root and sethostname; under systemd remove RestrictNamespaces= and allow @mount and AF_NETLINK."
         ),
     )
 

@@ -6,7 +6,8 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
-from adapters.testing.telegram import FakeTelegram
+from adapters.telegram.settings import Clock
+from adapters.testing.telegram import FakeTelegram, Message, Person
 from agent.control.clock import ManualClock
 from agent.control.ports import Role
 from tests.adapters.telegram.whole import answered, card_in, chatting, tapped
@@ -139,9 +140,7 @@ async def test_a_users_card_is_answered_by_an_operator_of_that_chat(telegram: Fa
         await group.until(lambda _: card.text.startswith(f"✅ Approved once by telegram:{ann.id}"))
 
 
-async def test_a_button_of_a_request_that_nobody_knows_is_taken_away(
-    telegram: FakeTelegram, home_path: Path
-) -> None:
+async def test_a_button_of_a_request_that_nobody_knows_is_taken_away(telegram: FakeTelegram, home_path: Path) -> None:
     ann = telegram.person("Ann")
     keyboard = {"inline_keyboard": [[{"text": "Approve once", "callback_data": "a:long-gone:once"}]]}
     telegram.state.put_message(ann.direct.state, telegram.state.me, {"text": "?", "reply_markup": keyboard})
@@ -187,12 +186,8 @@ async def test_a_tap_whose_answer_comes_too_late_still_counts(telegram: FakeTele
         await ann.direct.until(lambda _: card.text.startswith("✅ Approved once"))
 
 
-async def tapped_data(person: object, card: object, choice: str) -> str:
+async def tapped_data(person: Person, card: Message, choice: str) -> str:
     """Send a choice that the card does not have, again while its place is not stored yet."""
-    from adapters.testing.telegram import Message, Person
-
-    assert isinstance(person, Person)
-    assert isinstance(card, Message)
     data = card.buttons["Approve once"].replace(":once", f":{choice}")
     while True:
         text = await person.sends_tap(card, data).answered()
@@ -222,7 +217,5 @@ async def test_a_long_command_is_read_in_a_file(telegram: FakeTelegram, home_pat
 
 
 def test_the_clock_of_tests_is_a_clock_of_the_adapter() -> None:
-    from adapters.telegram.settings import Clock
-
     clock: Clock = ManualClock()
     assert clock.monotonic() > 0

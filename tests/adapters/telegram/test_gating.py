@@ -9,10 +9,10 @@ from adapters.testing.telegram import Chat, FakeTelegram, Message, Person
 from tests.adapters.telegram.notebook import Notebook, connected
 
 
-async def seen(telegram: FakeTelegram, person: Person, **more: bool) -> list[str]:
+async def seen(telegram: FakeTelegram, person: Person, *, require_mention: bool = True) -> list[str]:
     """What reaches the gateway of everything so far; ``person`` writes a last word that does."""
     notebook = Notebook()
-    async with connected(telegram, notebook, **more):
+    async with connected(telegram, notebook, require_mention=require_mention):
         person.writes("the last word")
         await notebook.until(lambda book: "the last word" in book.texts)
     return [text for text in notebook.texts if text != "the last word"]
@@ -71,9 +71,7 @@ async def test_a_mention_by_name_counts_for_the_bot_alone(telegram: FakeTelegram
     assert await seen(telegram, ann) == ["Porter"]
 
 
-async def test_an_answer_to_the_bot_counts_also_without_text(
-    telegram: FakeTelegram, ann: Person, group: Chat
-) -> None:
+async def test_an_answer_to_the_bot_counts_also_without_text(telegram: FakeTelegram, ann: Person, group: Chat) -> None:
     mine = from_bot(telegram, group)
     photo = {"photo": [{"file_id": "p1", "file_unique_id": "p1", "width": 1, "height": 1}]}
     ann.writes("and this?", to=group, reply_to=mine)

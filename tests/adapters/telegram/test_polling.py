@@ -270,13 +270,9 @@ class TestEdits:
 
 
 class TestTaps:
-    async def test_are_answered_once_although_their_batch_came_again(
-        self, telegram: FakeTelegram, ann: Person
-    ) -> None:
+    async def test_are_answered_once_although_their_batch_came_again(self, telegram: FakeTelegram, ann: Person) -> None:
         keyboard = {"inline_keyboard": [[{"text": "Yes", "callback_data": "a:someid:once"}]]}
-        where = telegram.state.put_message(
-            ann.direct.state, telegram.state.me, {"text": "?", "reply_markup": keyboard}
-        )
+        where = telegram.state.put_message(ann.direct.state, telegram.state.me, {"text": "?", "reply_markup": keyboard})
         notebook = Notebook()
         notebook.receipts.append(Receipt(Verdict.UNAVAILABLE, retry_after_s=1))
         ann.writes("not taken at first")

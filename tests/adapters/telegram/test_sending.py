@@ -22,6 +22,7 @@ from adapters.base import (
 )
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.cards import MAX_CAPTION, MAX_TEXT, face, read_data
+from adapters.telegram.settings import Command
 from adapters.testing.telegram import FakeTelegram, Person
 from adapters.text import utf16_len
 from tests.adapters.telegram.notebook import Notebook, connected, until_health
@@ -59,8 +60,8 @@ def to(person: Person) -> Conversation:
     return Conversation("telegram", str(person.id), ConversationKind.DIRECT)
 
 
-def part(text: str, **more: bool) -> Part:
-    return Part("p1", text, **more)
+def part(text: str, *, plain: bool = False, repeated: bool = False) -> Part:
+    return Part("p1", text, plain, repeated)
 
 
 class TestText:
@@ -252,8 +253,6 @@ class TestCards:
 
 
 async def test_the_menu_is_set(telegram: FakeTelegram) -> None:
-    from adapters.telegram.settings import Command
-
     async with connected(telegram, Notebook(), commands=(Command("stop", "cancel what runs now"),)):
         await telegram.until(lambda fake: bool(fake.state.commands))
     assert telegram.state.commands == [{"command": "stop", "description": "cancel what runs now"}]

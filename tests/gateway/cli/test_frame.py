@@ -102,6 +102,10 @@ class TestStatus:
         ran = subprocess.run([sys.executable, "-m", "gateway", "version"], capture_output=True, text=True, check=True)
         assert ran.stdout == f"ostiary {importlib.metadata.version('ostiary')}\n"
 
+    def test_the_collector_works_again_after_a_command_was_imported(self) -> None:
+        program = "import gc; from gateway import cli; cli.call(['version']); assert gc.isenabled()"
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
     def test_reader_that_has_gone(self, home: Path) -> None:
         """``ostiary config show | head -0`` ends quietly."""
         process = subprocess.Popen(

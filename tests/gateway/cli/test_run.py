@@ -122,6 +122,18 @@ def test_settings_without_effect_are_said(start: Start) -> None:
     assert "trash.keep_h" in line["detail"]
 
 
+def test_a_start_brings_in_nothing_that_it_does_not_need(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy modules of other platforms, providers and engines are none of the running daemon's."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    daemon = start()
+    daemon.post("/v1/sessions/main/messages?wait=30", {"text": "hello"})
+    lines = daemon.stop().err.splitlines()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if line.startswith("import time:")}
+    assert {"gateway", "agent", "adapters", "aiohttp"} <= loaded
+    heavy = {"telegram", "slack_sdk", "slack_bolt", "openai", "anthropic", "mcp", "httpx", "jinja2", "jsonschema"}
+    assert not loaded & (heavy | {"aiodocker", "pydantic", "numpy", "markdown_it", "pytest", "multiprocessing"})
+
+
 def test_second_daemon(start: Start, home: Path) -> None:
     daemon = start()
     ran = subprocess.run(arguments(home), capture_output=True, text=True, check=False)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.control.clock import SystemClock
+from gateway.store import migrations
 from gateway.store.database import Database
 from gateway.store.exceptions import DatabaseDamaged, DatabaseTooNew, StoreError, StoreUnavailable, Trouble
 from tests.gateway.store.test_database import note, notes
@@ -237,7 +238,7 @@ async def test_a_newer_database_is_left_alone(db_path: Path) -> None:
     before = db_path.read_bytes()
     with pytest.raises(DatabaseTooNew) as caught:
         await Database.open(db_path, clock=SystemClock())
-    assert (caught.value.found, caught.value.known) == (99, 1)
+    assert (caught.value.found, caught.value.known) == (99, len(migrations.load()))
     assert "99" in str(caught.value)
     assert db_path.read_bytes() == before
 

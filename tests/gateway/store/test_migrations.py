@@ -137,7 +137,7 @@ def test_names_and_numbers_of_the_files(tmp_path: Path) -> None:
 async def test_the_shipped_schema_has_what_the_code_reads(db: Database) -> None:
     tables = {name for (name,) in await db.read(lambda c: c.execute("SELECT name FROM sqlite_schema").fetchall())}
     assert {"inbox", "outbox", "sessions", "turns", "messages", "tool_calls", "asks", "grants", "audit"} <= tables
-    assert version_of(db.path) == len(migrations.load()) == 1
+    assert version_of(db.path) == len(migrations.load()) == 2
 
 
 def test_reading_from_outside_says_what_is_wrong(db_path: Path) -> None:

@@ -142,3 +142,10 @@ class TestForReal:
         said = answer(sys.executable, "-c", WITHOUT_NAMESPACES + PROBE, str(ground / "bin"))
         assert said.startswith("False\nThe system refuses user namespaces")
         assert "sysctl -w user.max_user_namespaces" in said
+
+
+def test_a_container_or_unit_that_keeps_its_host_name() -> None:
+    """Seen in a default container of podman's: the namespaces are made, and then the name is refused."""
+    error = diagnose("bwrap: Can't set hostname to sandbox: Operation not permitted\n", BWRAP)
+    assert "sethostname" in error.fix
+    assert "ProtectHostname=" in error.fix
