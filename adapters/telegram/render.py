@@ -40,8 +40,6 @@ MOST_ENTITIES: Final = 100
 #: Characters of HTML for a UTF-16 unit shown, and what any message may have.
 _MARKUP_SHARE: Final = 4
 _MARKUP_FLOOR: Final = 4096
-#: Wider tables wrap on a desktop client and scroll nowhere: they are shown as a list.
-WIDEST_TABLE: Final = 60
 #: Targets that Telegram makes a link of; others are shown beside the label.
 _LINKED = re.compile(r"(?:https?://|tg://|mailto:)\S", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+#._-]{0,31}(?=[\s,{:]|\Z)")
@@ -71,13 +69,13 @@ class TelegramHTML:
             shown = shown.replace(written, letter)
         return shown
 
-    def accepts(self, text: str, limit: int) -> bool:
-        """Whether text, HTML and the number of formatted ranges are within Telegram's limits."""
-        tags = text.count("<") - text.count("</") - text.count("<pre><code")
-        return (
-            tags <= MOST_ENTITIES
-            and len(text) <= max(limit * _MARKUP_SHARE, _MARKUP_FLOOR)
-            and utf16_len(self.visible(text)) <= limit
+    def load(self, text: str, limit: int) -> float:
+        """The share of Telegram's limits that text, HTML and the number of formatted ranges take."""
+        ranges = text.count("<") - text.count("</") - text.count("<pre><code")
+        return max(
+            utf16_len(self.visible(text)) / limit,
+            len(text) / max(limit * _MARKUP_SHARE, _MARKUP_FLOOR),
+            ranges / MOST_ENTITIES,
         )
 
 
@@ -164,10 +162,10 @@ def _block(block: Block, place: _Place, quotes: int) -> Iterator[_Unit]:
         case List():
             yield from _list(block, place)
         case Table():
-            if block.links or sum(block.widths) + 3 * (len(block.widths) - 1) > WIDEST_TABLE:
-                yield from _list(table_as_list(block), place)
-            else:
+            if block.fits_aligned:
                 yield from _preformatted("\n".join(_aligned(block)), place, "")
+            else:
+                yield from _list(table_as_list(block), place)
         case Quote():
             yield from _quote(block, place, quotes)
 
