@@ -51,8 +51,13 @@ _INDENT = "  "
 
 
 def escape(text: str) -> str:
-    """Text for Telegram's HTML, between tags or within a quoted attribute."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    """Text for Telegram's HTML, between tags."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def escape_attribute(text: str) -> str:
+    """Text for Telegram's HTML, between the quotation marks of an attribute."""
+    return escape(text).replace('"', "&quot;")
 
 
 class TelegramHTML:
@@ -214,7 +219,7 @@ def _list(block: List, place: _Place) -> Iterator[_Unit]:
     number = block.start or 0
     between = 1 if block.tight else 2
     for item in block.items:
-        marker = "" if item.continued else "• " if block.start is None else f"{number}. "
+        marker = "" if item.continued else "• " if block.start is None else f"{number}{block.mark} "
         number += not item.continued
         inner = _Place(first + (marker or _INDENT), base + _INDENT, place.gap, between, quote=place.quote, listed=True)
         yield from _units(item.blocks, inner)
@@ -271,7 +276,7 @@ def _runs(nodes: Iterable[Inline], tags: _Tags) -> Iterator[_Run]:
                 if _within("a", tags):
                     yield from _runs(node.children, tags)
                 elif target:
-                    yield from _runs(node.children, (*tags, ("a", f' href="{escape(target)}"')))
+                    yield from _runs(node.children, (*tags, ("a", f' href="{escape_attribute(target)}"')))
                 else:
                     yield from _runs(node.children, tags)
                     if inline_text(node.children) != node.href:

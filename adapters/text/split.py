@@ -163,12 +163,16 @@ class _Splitter:
                 parts.append(to_source([pieces[index].block]))
                 index += 1
                 continue
-            start, end = lines
+            first, (start, end) = index, lines
             index += 1
             while index < len(pieces) and (following := pieces[index].lines) is not None:
                 end = following[1]
                 index += 1
-            parts.append("\n".join(self._lines[start:end]).strip("\n"))
+            written = "\n".join(self._lines[start:end]).strip("\n")
+            if utf16_len(written) > self._limit:
+                # markup without effect, as a thousand asterisks around a word
+                written = to_source([piece.block for piece in pieces[first:index]])
+            parts.append(written)
         return "\n\n".join(parts)
 
     def _forced(self) -> Chunk:

@@ -240,7 +240,7 @@ def table_as_list(table: Table) -> List:
             if lines:
                 lines.append(Break(hard=True))
             if name:
-                lines += [*name, Text(": ")]
+                lines += [*name, Text(": " if cell else ":")]
             lines += cell
         if lines:
             items.append(Item((Paragraph(tuple(lines)),)))

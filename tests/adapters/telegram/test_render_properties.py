@@ -15,7 +15,7 @@ from adapters.text import SMALLEST_LIMIT, clean, parse, split_markdown, utf16_le
 from tests.adapters.telegram.html import read
 from tests.adapters.text.strategies import ANYTHING, DOCUMENTS
 
-SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def letters(text: str) -> str:
