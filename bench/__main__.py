@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-ALL = ("guard", "sandbox", "store", "turns")
+ALL = ("guard", "sandbox", "store", "text", "turns")
 
 
 def main(names: list[str]) -> int:

@@ -40,8 +40,6 @@ MOST_ENTITIES: Final = 100
 #: Characters of HTML for a UTF-16 unit shown, and what any message may have.
 _MARKUP_SHARE: Final = 4
 _MARKUP_FLOOR: Final = 4096
-#: Wider tables wrap on a desktop client and scroll nowhere: they are shown as a list.
-WIDEST_TABLE: Final = 60
 #: Targets that Telegram makes a link of; others are shown beside the label.
 _LINKED = re.compile(r"(?:https?://|tg://|mailto:)\S", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+#._-]{0,31}(?=[\s,{:]|\Z)")
@@ -53,8 +51,13 @@ _INDENT = "  "
 
 
 def escape(text: str) -> str:
-    """Text for Telegram's HTML, between tags or within a quoted attribute."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    """Text for Telegram's HTML, between tags."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def escape_attribute(text: str) -> str:
+    """Text for Telegram's HTML, between the quotation marks of an attribute."""
+    return escape(text).replace('"', "&quot;")
 
 
 class TelegramHTML:
@@ -71,13 +74,13 @@ class TelegramHTML:
             shown = shown.replace(written, letter)
         return shown
 
-    def accepts(self, text: str, limit: int) -> bool:
-        """Whether text, HTML and the number of formatted ranges are within Telegram's limits."""
-        tags = text.count("<") - text.count("</") - text.count("<pre><code")
-        return (
-            tags <= MOST_ENTITIES
-            and len(text) <= max(limit * _MARKUP_SHARE, _MARKUP_FLOOR)
-            and utf16_len(self.visible(text)) <= limit
+    def load(self, text: str, limit: int) -> float:
+        """The share of Telegram's limits that text, HTML and the number of formatted ranges take."""
+        ranges = text.count("<") - text.count("</") - text.count("<pre><code")
+        return max(
+            utf16_len(self.visible(text)) / limit,
+            len(text) / max(limit * _MARKUP_SHARE, _MARKUP_FLOOR),
+            ranges / MOST_ENTITIES,
         )
 
 
@@ -164,10 +167,10 @@ def _block(block: Block, place: _Place, quotes: int) -> Iterator[_Unit]:
         case List():
             yield from _list(block, place)
         case Table():
-            if block.links or sum(block.widths) + 3 * (len(block.widths) - 1) > WIDEST_TABLE:
-                yield from _list(table_as_list(block), place)
-            else:
+            if block.fits_aligned:
                 yield from _preformatted("\n".join(_aligned(block)), place, "")
+            else:
+                yield from _list(table_as_list(block), place)
         case Quote():
             yield from _quote(block, place, quotes)
 
@@ -216,7 +219,7 @@ def _list(block: List, place: _Place) -> Iterator[_Unit]:
     number = block.start or 0
     between = 1 if block.tight else 2
     for item in block.items:
-        marker = "" if item.continued else "• " if block.start is None else f"{number}. "
+        marker = "" if item.continued else "• " if block.start is None else f"{number}{block.mark} "
         number += not item.continued
         inner = _Place(first + (marker or _INDENT), base + _INDENT, place.gap, between, quote=place.quote, listed=True)
         yield from _units(item.blocks, inner)
@@ -273,7 +276,7 @@ def _runs(nodes: Iterable[Inline], tags: _Tags) -> Iterator[_Run]:
                 if _within("a", tags):
                     yield from _runs(node.children, tags)
                 elif target:
-                    yield from _runs(node.children, (*tags, ("a", f' href="{escape(target)}"')))
+                    yield from _runs(node.children, (*tags, ("a", f' href="{escape_attribute(target)}"')))
                 else:
                     yield from _runs(node.children, tags)
                     if inline_text(node.children) != node.href:

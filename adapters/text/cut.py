@@ -199,14 +199,14 @@ def _frame(block: Fence, indent: int) -> int:
 
 def _fitting_rows(block: Table, room: int, indent: int) -> tuple[int, int]:
     """How many rows fit after the header, and the units of header and rows; no row where the header does not fit."""
-    aligned = sum(block.widths) + 3 * len(block.widths)
-    names = sum(utf16_len(inline_source(cell)) + GAP for cell in block.header)
-    used = 0 if block.continued else 3 * (aligned + names)
+    width = block.width if block.fits_aligned else 0
+    names = sum(utf16_len(inline_source(cell)) + 3 for cell in block.header)
+    used = 0 if block.continued else max(2 * width, names + 6 * len(block.header)) + 2 * indent
     if used > room:
         return 0, used
     for count, row in enumerate(block.rows):
-        # whichever way it is shown: aligned, or each cell after the name of its column
-        cost = max(aligned, sum(utf16_len(inline_source(cell)) + 3 for cell in row)) + names + indent + 1
+        cells = sum(utf16_len(inline_source(cell)) + 3 for cell in row)
+        cost = (max(width, cells) if width else names + cells) + indent + 1
         if used + cost > room:
             return count, used + cost
         used += cost
@@ -216,9 +216,7 @@ def _fitting_rows(block: Table, room: int, indent: int) -> tuple[int, int]:
 def _cut_fence(block: Fence, room: int, indent: int) -> tuple[Fence | None, Fence | None]:
     """Cut code between lines, after an empty one if one is near; a line longer than a message where it must be."""
     room -= _frame(block, indent)
-    most = cut_utf16(block.content, room)
-    if indent:
-        most = cut_utf16(block.content, room - indent * (block.content.count("\n", 0, most) + 1))
+    most = _fitting(block.content, room, indent)
     if most <= 0:
         return None, block
     head = block.content[:most]
@@ -234,6 +232,20 @@ def _cut_fence(block: Fence, room: int, indent: int) -> tuple[Fence | None, Fenc
     return dataclasses.replace(block, content=head), dataclasses.replace(block, content=rest)
 
 
+def _fitting(text: str, room: int, indent: int) -> int:
+    """How many characters fit where each line after the first is set in."""
+    start, end = 0, cut_utf16(text, room)
+    if not indent:
+        return end
+    while (line_end := text.find("\n", start, end)) >= 0:
+        room -= utf16_len(text[start:line_end]) + 1 + indent
+        if room <= 0:
+            return line_end
+        start = line_end + 1
+        end = start + cut_utf16(text[start : start + room], room)
+    return end
+
+
 def _fit(nodes: Sequence[Inline], room: int, indent: int) -> tuple[int, int, bool]:
     """How many letters fit, the units that they take, and whether that is all of them."""
     letters = used = 0
@@ -246,7 +258,7 @@ def _fit(nodes: Sequence[Inline], room: int, indent: int) -> tuple[int, int, boo
             case Text() if node.source:
                 more, cost, whole = len(node.text), 0, True
             case Text() | Code():
-                more = cut_utf16(node.text, left - frame)
+                more = _fitting(node.text, left - frame, indent)
                 cost = utf16_len(node.text[:more]) + indent * node.text.count("\n", 0, more)
                 whole = more == len(node.text) and frame + cost <= left
             case Break():

@@ -191,7 +191,8 @@ def _inlines(tokens: Sequence[Token]) -> Inlines:
                 passed -= 1
             else:
                 opening, outer = stack.pop()
-                nodes = [*outer, *_closed(opening, tuple(nodes))]
+                outer += _closed(opening, tuple(nodes))
+                nodes = outer
         else:
             nodes += _leaf(token)
     return tuple(nodes)

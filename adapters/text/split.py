@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from adapters.text.cut import Cutter
+from adapters.text.cut import GAP, Cutter
 from adapters.text.parse import parse
 from adapters.text.source import to_source
 from adapters.text.tree import Block, Document, Paragraph, Text
@@ -27,10 +27,10 @@ class Renderer(Protocol):
         """What a reader sees of a rendered text: without tags, with escapes resolved."""
         ...
 
-    def accepts(self, text: str, limit: int) -> bool:
-        """Whether the platform takes a rendered text, where a message may have ``limit`` UTF-16 units.
+    def load(self, text: str, limit: int) -> float:
+        """The share that a rendered text takes of what a message of ``limit`` UTF-16 units may hold.
 
-        Must hold for a single character of prose at the smallest limit, or that character is sent all the same.
+        Up to 1 the platform takes it. A single character of prose must fit at the smallest limit.
         """
         ...
 
@@ -99,9 +99,10 @@ class _Splitter:
         self._left = pieces[::-1]
 
     def split(self) -> list[Chunk]:
-        whole = self._chunk(self._left[::-1]) if utf16_len(self._document.source) <= self._limit else None
-        if whole is not None and self._seen(whole):
-            return [Chunk(whole.text, self._document.source)]
+        if utf16_len(self._document.source) <= self._limit:
+            whole, load = self._chunk(self._left[::-1])
+            if load <= 1 and self._seen(whole):
+                return [Chunk(whole.text, self._document.source)]
         chunks = []
         while self._left:
             chunk = self._next()
@@ -121,37 +122,36 @@ class _Splitter:
         """Take the next message off the stack."""
         room = self._limit
         while room > 1:
-            taken, left = self._pack(room)
+            taken, whole, rest = self._pack(room)
             if not taken:
                 break
-            chunk = self._chunk(taken)
-            if chunk is not None:
-                self._left = left
+            chunk, load = self._chunk(taken)
+            if load <= 1:
+                del self._left[len(self._left) - whole :]
+                if rest is not None:
+                    self._left[-1] = rest
                 return chunk
-            room = room * 3 // 4
+            # what was counted was too little; by how much tells what to count on
+            room = min(int(room / load), room - 1)
         return self._forced()
 
-    def _pack(self, room: int) -> tuple[list[_Piece], list[_Piece]]:
-        """The pieces for a message, and the stack without them."""
-        # more pieces than units cannot be seen; this bounds what is looked at
-        ahead = self._left[: -room - 1 : -1]
+    def _pack(self, room: int) -> tuple[list[_Piece], int, _Piece | None]:
+        """The pieces for a message, how many of the stack they use up, and what is left of the one after those."""
+        # a block takes two units at least, which bounds what is looked at
+        ahead = self._left[: -room // GAP - 1 : -1]
         blocks, rest = self._cutter.take([piece.block for piece in ahead], room)
-        untouched = len(ahead) - len(rest)
+        whole = len(ahead) - len(rest)
         taken = ahead[: len(blocks)]
-        left = self._left[: len(self._left) - len(ahead)] + ahead[len(ahead) - len(rest) :][::-1]
-        if blocks and blocks[-1] is not taken[-1].block:
+        if len(blocks) > whole:
             taken[-1] = _Piece(blocks[-1], literal=taken[-1].literal)
-        if rest and rest[0] is not ahead[untouched].block:
-            left[-1] = _Piece(rest[0], literal=ahead[untouched].literal)
-        return taken, left
+        parted = bool(rest) and rest[0] is not ahead[whole].block
+        return taken, whole, _Piece(rest[0], literal=ahead[whole].literal) if parted else None
 
-    def _chunk(self, pieces: Sequence[_Piece]) -> Chunk | None:
-        """The message of some pieces, None where it is too long for the platform, formatted or plain."""
+    def _chunk(self, pieces: Sequence[_Piece]) -> tuple[Chunk, float]:
+        """The message of some pieces, and the share that it takes of the limits, formatted and plain."""
         text = self._render.render([piece.block for piece in pieces])
-        if not self._render.accepts(text, self._limit):
-            return None
         plain = self._plain(pieces)
-        return None if utf16_len(plain) > self._limit else Chunk(text, plain)
+        return Chunk(text, plain), max(self._render.load(text, self._limit), utf16_len(plain) / self._limit)
 
     def _plain(self, pieces: Sequence[_Piece]) -> str:
         """What was written: whole blocks to the character with what stands between them, parts by their tree."""
@@ -163,12 +163,16 @@ class _Splitter:
                 parts.append(to_source([pieces[index].block]))
                 index += 1
                 continue
-            start, end = lines
+            first, (start, end) = index, lines
             index += 1
             while index < len(pieces) and (following := pieces[index].lines) is not None:
                 end = following[1]
                 index += 1
-            parts.append("\n".join(self._lines[start:end]).strip("\n"))
+            written = "\n".join(self._lines[start:end]).strip("\n")
+            if utf16_len(written) > self._limit:
+                # markup without effect, as a thousand asterisks around a word
+                written = to_source([piece.block for piece in pieces[first:index]])
+            parts.append(written)
         return "\n\n".join(parts)
 
     def _forced(self) -> Chunk:

@@ -1,8 +1,9 @@
-"""The markdown that models write: CommonMark with tables and strike-through, and four rules of our own.
+"""The markdown that models write: CommonMark with tables and strike-through, and rules of our own.
 
 - Emphasis with ``*`` works beside Chinese, Japanese and Korean text, which has no spaces
   (the amendment of markdown-cjk-friendly: a CJK neighbour counts like a space).
-- A bare address is text to its end: an underscore in it marks nothing.
+- A bare address is text to its end: an underscore in it marks nothing. Nor does an asterisk in ``3*4*5``, ``2**3`` and
+  ``a*b*c``.
 - Definitions of references are text, since a definition that nothing uses would vanish.
 - Cells beyond the columns of a table's header are kept, where CommonMark drops them.
 """
@@ -29,7 +30,8 @@ _CJK = re.compile(
     "\uff00-\uffef\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
 _SCHEME = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|ftps?)\Z", re.IGNORECASE)
-_ADDRESS = re.compile(r"://(?:[^\s<>\[\]()`*\\|\"]|\([^\s<>\[\]()`*\\|\"]*\))+")
+# only as far as ASCII goes: text in scripts without spaces may follow at once, and the marks of emphasis are ASCII
+_ADDRESS = re.compile(r"://(?:[!#-'+-;=?-Z^_a-z{}~]|\*(?![*\s])|\([!#-'*-;=?-Z^_a-z{}~]*\))+")
 
 
 @functools.cache
@@ -99,6 +101,10 @@ def _flanking(state: StateInline) -> tuple[bool, bool, int]:
         end += 1
     before = source[start - 1] if start > 0 else " "
     after = source[end] if end < state.posMax else " "
+    within_word = before.isascii() and after.isascii() and before.isalnum() and after.isalnum()
+    if within_word and (end - start == 1 or (before.isdigit() and after.isdigit())):
+        # an operator or a pattern
+        return False, False, end - start
     space_before, space_after = isWhiteSpace(ord(before)), isWhiteSpace(ord(after))
     cjk_before, cjk_after = bool(_CJK.match(before)), bool(_CJK.match(after))
     mark_before, mark_after = _punctuation(before), _punctuation(after)
@@ -120,7 +126,7 @@ def _bare_address(state: StateInline, silent: bool) -> bool:
     if found is None:
         return False
     # marks at the end belong to the sentence, or close an emphasis around the address
-    address = found[0].rstrip("_~.,;:!?'")
+    address = found[0].rstrip("*_~.,;:!?'")
     if len(address) <= len("://"):
         return False
     if not silent:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+#: Columns of a monospace font that a message shows on a desktop without wrapping its lines.
+WIDEST_TABLE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,16 @@ class Table:
     links: bool = False
     continued: bool = False
 
+    @property
+    def width(self) -> int:
+        """Columns of a line with three between two cells."""
+        return sum(self.widths) + 3 * (len(self.widths) - 1)
+
+    @property
+    def fits_aligned(self) -> bool:
+        """Whether it can be shown as aligned columns; else, as it is too wide or has links, as a list."""
+        return not self.links and self.width <= WIDEST_TABLE
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -221,12 +234,13 @@ def table_as_list(table: Table) -> List:
         lines: list[Inline] = []
         cells = row if table.rows else table.header
         for column, cell in enumerate(cells):
-            if not cell:
+            name = table.header[column] if table.rows else ()
+            if not cell and not name:
                 continue
             if lines:
                 lines.append(Break(hard=True))
-            if table.rows and table.header[column]:
-                lines += [*table.header[column], Text(": ")]
+            if name:
+                lines += [*name, Text(": " if cell else ":")]
             lines += cell
         if lines:
             items.append(Item((Paragraph(tuple(lines)),)))

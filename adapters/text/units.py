@@ -83,7 +83,7 @@ def best_break(text: str, most: int) -> int:
     line = text.rfind("\n", half, most + 1)
     if line > 0:
         return line
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, half, most + 1) if found.end() <= most]
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, max(0, half - 1), most + 1) if found.end() <= most]
     if ends:
         return ends[-1]
     for at in range(min(most, len(text) - 1), most * 2 // 5, -1):
