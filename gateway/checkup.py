@@ -9,7 +9,7 @@ import socket
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from agent.control.clock import SystemClock
 from agent.control.sandbox.base import EngineStatus
 from agent.control.sandbox.bubblewrap import Bubblewrap
 from agent.control.sandbox.engines import Engines
-from gateway.config import Config
+from gateway.config import ANYBODY, Config
 from gateway.config_loader import Loaded
 from gateway.exceptions import ConfigError
 from gateway.home import Home
@@ -209,12 +209,38 @@ async def _engines(settings: Config, place: Home) -> Sequence[EngineStatus]:
             bubblewrap.close()
 
 
-def examine(place: Home, loaded: Loaded | ConfigError, *, running: bool) -> Iterator[Finding]:
-    """Everything, in the order in which one would mend it."""
+def platforms(settings: Config, unready: Mapping[str, str] | None) -> Iterator[Finding]:
+    """The platforms that are enabled, by what the running daemon says of them."""
+    telegram = settings.adapters.telegram
+    if not telegram.enabled:
+        return
+    if not telegram.allowed_users:
+        fix = "Set adapters.telegram.allowed_users to the numeric ids of those who may write."
+        yield Finding("telegram", State.NOTE, "nobody may write to the bot", fix)
+    if ANYBODY in telegram.allowed_users:
+        fix = "List numeric ids in adapters.telegram.allowed_users, unless you mean it."
+        yield Finding("telegram", State.NOTE, "anybody may write to the bot, with role user", fix)
+    if unready is None:
+        yield Finding("telegram", State.NOTE, "enabled; whether it connects shows once the daemon runs")
+    elif reason := unready.get("telegram"):
+        yield Finding("telegram", State.BAD, reason, "The daemon goes on trying; /readyz shows the same.")
+    else:
+        yield good("telegram", "connected")
+
+
+def examine(place: Home, loaded: Loaded | ConfigError, *, unready: Mapping[str, str] | None) -> Iterator[Finding]:
+    """Everything, in the order in which one would mend it.
+
+    Args:
+        place: the home.
+        loaded: the configuration, or what is wrong with it.
+        unready: parts of the running daemon that do not work, with the reason; None where none runs.
+    """
     settings = Config() if isinstance(loaded, ConfigError) else loaded.config
     yield from python()
     yield from configuration(loaded)
     yield from home(place)
     yield from database(place, datetime.now(UTC))
     yield from sandbox(settings, place)
-    yield from listener(settings, running=running)
+    yield from listener(settings, running=unready is not None)
+    yield from platforms(settings, unready)

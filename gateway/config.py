@@ -11,6 +11,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+#: In a list of users: everybody.
+ANYBODY = "*"
+
 #: Marks a leaf that is never printed, logged or put into an error.
 SECRET = {"secret": True}
 

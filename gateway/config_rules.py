@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from gateway import config_tree
-from gateway.config import Config
+from gateway.config import ANYBODY, Config
 from gateway.exceptions import Problem
 
 #: Keys (or whole sections) of features that are not in this version.
@@ -165,7 +165,7 @@ def _http(config: Config) -> Iterator[_Broken]:
 def _telegram(config: Config) -> Iterator[_Broken]:
     telegram = config.adapters.telegram
     for user in telegram.allowed_users:
-        if user != "*" and not _TELEGRAM_USER.fullmatch(user):
+        if user != ANYBODY and not _TELEGRAM_USER.fullmatch(user):
             yield _Broken(
                 ("adapters.telegram.allowed_users",),
                 f"has `{user}`, which is no numeric user id",

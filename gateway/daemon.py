@@ -250,6 +250,8 @@ class Daemon:
         self._metrics.turns_running(core.slots.turns)
         self._metrics.sessions_live(len(core.sessions))
         self._metrics.asks_open(core.approvals.open_waits)
+        for adapter in self._adapters:
+            self._metrics.adapter_ready(adapter.name, adapter.health().ready)
         return self._metrics.render().decode()
 
     async def _until_stop(self, background: list[asyncio.Task[None]]) -> None:

@@ -28,7 +28,18 @@ FIELD_CHARS = 16_384
 FIELD_DEPTH = 6
 
 #: Libraries that log addresses or every request at INFO, which is where tokens leak from.
-QUIET = ("aiohttp", "aiohttp.access", "asyncio", "httpx", "httpcore", "httpx2", "httpcore2", "aiosqlite", "urllib3")
+QUIET = (
+    "aiohttp",
+    "aiohttp.access",
+    "asyncio",
+    "httpx",
+    "httpcore",
+    "httpx2",
+    "httpcore2",
+    "aiosqlite",
+    "urllib3",
+    "telegram",
+)
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x2028, 0x2029)

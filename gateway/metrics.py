@@ -59,6 +59,9 @@ class Metrics:
         )
         self._units = Counter("ostiary_store_units", "Units of work committed", registry=registry)
         self._unit_failures = Counter("ostiary_store_unit_failures", "Units of work rolled back", registry=registry)
+        self._adapter_ready = Gauge(
+            "ostiary_adapter_ready", "Whether a platform is connected", ["adapter"], registry=registry
+        )
         self._log_drops = Counter("ostiary_log_lines_dropped", "Lines lost to a slow target", registry=registry)
         ProcessCollector(namespace="ostiary", registry=registry)
         self._make_known_series()
@@ -99,6 +102,10 @@ class Metrics:
     def sessions_live(self, count: int) -> None:
         """How many sessions are in memory."""
         self._sessions.set(count)
+
+    def adapter_ready(self, adapter: str, ready: bool) -> None:
+        """Whether a platform is connected now."""
+        self._adapter_ready.labels(adapter).set(ready)
 
     def ask_settled(self, outcome: str) -> None:
         """A request to a person has ended; ``outcome`` is one of :data:`OUTCOMES`."""

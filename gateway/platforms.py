@@ -7,12 +7,9 @@ import structlog
 from adapters.base import Adapter
 from agent.control.clock import Clock
 from agent.control.ports import Role
-from gateway.config import Config, Telegram
+from gateway.config import ANYBODY, Config, Telegram
 
 log = structlog.get_logger(__name__)
-
-#: In a list of users: everybody.
-ANYBODY = "*"
 
 
 def build(settings: Config, clock: Clock) -> list[Adapter]:

@@ -121,12 +121,6 @@ class TelegramAdapter:
         """
         await (await self._connected()).end_card(conversation, sent, card, end)
 
-    async def typing(self, conversation: Conversation) -> None:
-        """Show for some seconds that an answer is being worked on."""
-        future = self._connection
-        if future is not None and future.done() and not future.cancelled():
-            await future.result().typing(conversation)
-
     async def _connected(self) -> Connection:
         """The connection, once the library is loaded.
 

@@ -119,10 +119,6 @@ class Connection:
         """See :class:`adapters.base.Adapter`."""
         await self._tracked(self._sending.end_card(conversation, sent, card, end), "telegram-card-end")
 
-    async def typing(self, conversation: Conversation) -> None:
-        """See :class:`adapters.base.Adapter`."""
-        await self._tracked(self._sending.typing(conversation), "telegram-typing")
-
     async def webhook(self, request: web.Request, webhook: Webhook) -> web.Response:
         """Take one update; 200 only once it is durable, so that the platform sends it again otherwise."""
         secret = request.headers.get(SECRET_HEADER, "")

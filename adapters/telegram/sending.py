@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 from telegram import Bot, BotCommand, InlineKeyboardButton, InlineKeyboardMarkup, InputFile, LinkPreviewOptions, Message
-from telegram.constants import ChatAction, ParseMode
+from telegram.constants import ParseMode
 from telegram.error import ChatMigrated, TelegramError
 
 from adapters.base import Card, CardEnd, Conversation, Inbound, Part, Receipt, Sent, Tap
@@ -152,17 +152,6 @@ class Sending:
             await self._message(_chat_id(place.chat), place, busy_text(receipt), None)
         except TelegramError as error:
             log.warning("busy_not_told", error=type(error).__name__)
-
-    async def typing(self, conversation: Conversation) -> None:
-        """Show for some seconds that an answer is being worked on; best effort."""
-        try:
-            await self._bot.send_chat_action(
-                _chat_id(self._moved.get(conversation.chat, conversation.chat)),
-                ChatAction.TYPING,
-                message_thread_id=_thread(conversation),
-            )
-        except TelegramError as error:
-            log.debug("typing_not_shown", error=type(error).__name__)
 
     async def set_menu(self, commands: Sequence[Command]) -> None:
         """Replace the bot's menu.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,23 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def request(
-    control_sock: Path, method: str, path: str, body: object | None = None, *, timeout_s: float = TIMEOUT_S
+    control_sock: Path,
+    method: str,
+    path: str,
+    body: object | None = None,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    accept: Collection[int] = (),
 ) -> Any:
     """Ask the daemon; the JSON value of its answer, None where it has no body.
+
+    Args:
+        control_sock: the socket's file.
+        method: of HTTP.
+        path: of the API.
+        body: sent as JSON.
+        timeout_s: longest wait for the answer.
+        accept: statuses of 400 and above that are an answer and no error.
 
     Raises:
         DaemonUnreachable: nobody listens there, it may not be entered, or no answer came in time.
@@ -64,7 +79,7 @@ def request(
     finally:
         connection.close()
     value = _decoded(raw)
-    if response.status >= http.HTTPStatus.BAD_REQUEST:
+    if response.status >= http.HTTPStatus.BAD_REQUEST and response.status not in accept:
         raise _refusal(response.status, value)
     return value
 

@@ -20,7 +20,7 @@ _MARKS = {State.GOOD: "ok  ", State.NOTE: "note", State.BAD: "BAD "}
 @click.pass_obj
 def doctor(context: CliContext, as_json: bool) -> int:
     """Look for what is missing or broken, and say how to fix it; exit 1 if anything is bad."""
-    findings = list(checkup.examine(context.home, _loaded(context), running=_running(context)))
+    findings = list(checkup.examine(context.home, _loaded(context), unready=_unready(context)))
     bad = [finding for finding in findings if finding.state is State.BAD]
     if as_json:
         entries = [
@@ -44,9 +44,10 @@ def _loaded(context: CliContext) -> Loaded | ConfigError:
         return error
 
 
-def _running(context: CliContext) -> bool:
+def _unready(context: CliContext) -> dict[str, str] | None:
+    """What the running daemon says of parts that do not work; None where none runs."""
     try:
-        control.request(context.home.control_sock, "GET", "/healthz", timeout_s=5)
+        ready = control.request(context.home.control_sock, "GET", "/readyz", timeout_s=5, accept={503})
     except GatewayError:
-        return False
-    return True
+        return None
+    return {str(one["part"]): str(one["reason"]) for one in ready["reasons"]}

@@ -273,6 +273,35 @@ class TestRefusals:
         assert name in found.source
         assert suggestion in found.suggestion
 
+    @pytest.mark.parametrize(
+        ("text", "key", "suggestion"),
+        [
+            ("enabled: true", "token", "BotFather"),
+            ("enabled: true, token: abc", "token", "BotFather"),
+            ("enabled: true, token: '1:a', base_url: 'http://x.test'", "base_url", "8081/bot"),
+            ("allowed_users: ['@alice']", "allowed_users", "ids cannot"),
+            (
+                "enabled: true, token: '1:a', webhook: {enabled: true, secret: 0123456789abcdefg}",
+                "webhook.url",
+                "https",
+            ),
+            (
+                "enabled: true, token: '1:a', webhook: {enabled: true, url: 'https://b.test/t', secret: 'short'}",
+                "webhook.secret",
+                "random",
+            ),
+        ],
+    )
+    def test_telegram(self, load: Load, text: str, key: str, suggestion: str) -> None:
+        found = problem(lambda: load(f"adapters: {{http: {{allowed_hosts: [b.test]}}, telegram: {{{text}}}}}"))
+        assert found.key == f"adapters.telegram.{key}"
+        assert suggestion in found.suggestion
+
+    def test_the_webhooks_name_must_be_one_of_ours(self, load: Load) -> None:
+        hook = "{enabled: true, url: 'https://b.test/t', secret: 0123456789abcdefg}"
+        found = problem(lambda: load(f"adapters: {{telegram: {{enabled: true, token: '1:a', webhook: {hook}}}}}"))
+        assert (found.key, "b.test" in found.reason) == ("adapters.http.allowed_hosts", True)
+
     @pytest.mark.parametrize("item", ["log.level", "=5", ".a=1", "log..level=debug"])
     def test_malformed_set(self, load: Load, item: str) -> None:
         assert problem(lambda: load("", item)).source.startswith("--set")
