@@ -341,8 +341,8 @@ class TelegramWebhook(Section, frozen=True, kw_only=True):
 
     Attributes:
         enabled: use it.
-        url: the public address.
-        secret: proves that a request is Telegram's.
+        url: the public address, whose path the listener serves.
+        secret: proves that a request is Telegram's; 16 to 256 letters, digits, `_` or `-`.
     """
 
     enabled: bool = False
@@ -356,8 +356,8 @@ class Telegram(Section, frozen=True, kw_only=True):
     Attributes:
         enabled: use it.
         token: the bot's token.
-        base_url: the part before the token, for an API server of your own.
-        allowed_users: platform ids; `*` lets everybody in.
+        base_url: the part before the token, for an API server of your own, as `http://127.0.0.1:8081/bot`.
+        allowed_users: numeric user ids; `*` lets everybody in with role `user`.
         require_mention: in groups, answer only when mentioned or replied to.
         webhook: see below.
     """

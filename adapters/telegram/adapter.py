@@ -64,7 +64,7 @@ class TelegramAdapter:
         future, self._connection = self._connection, None
         if future is not None and future.done() and not future.cancelled():
             await future.result().close()
-        self._status.failed("stopped")
+        self._status.stopped()
 
     def health(self) -> Health:
         """Whether updates come in."""

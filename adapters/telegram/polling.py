@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import structlog
 from telegram import Bot
-from telegram.error import InvalidToken, TelegramError
+from telegram.error import Conflict, InvalidToken, TelegramError
 
 from adapters.telegram.exceptions import Cut, Flood, reason
 from adapters.telegram.settings import Clock, TelegramSettings
@@ -94,6 +94,8 @@ class Poller:
         self._status = status
         self._retries = Retries(settings, clock, status)
         self._offset = 0
+        #: the next poll does not wait for updates: its answer tells at once that the connection stands
+        self._brisk = True
 
     async def run(self) -> None:
         """Poll for ever; updates that have waited since before the start come first."""
@@ -121,6 +123,8 @@ class Poller:
         log.info("poll_failed", error=type(error).__name__)
         if isinstance(error, Cut):
             await self._request.renew()
+        # two pollers disturb each other at long polls alone; short ones would look as if all were well
+        self._brisk = not isinstance(error, Conflict)
         await self._retries.failed(reason(error), _least(error, self._settings))
         if "webhook" in reason(error):
             await self._retries.until_done(self._bot.delete_webhook)
@@ -135,7 +139,7 @@ class Poller:
             {
                 "offset": self._offset,
                 "limit": 100,
-                "timeout": int(self._settings.poll_s),
+                "timeout": 0 if self._brisk else int(self._settings.poll_s),
                 "allowed_updates": json.dumps(ALLOWED_UPDATES),
             }
         )
@@ -151,6 +155,7 @@ class Poller:
             raise Cut("an answer that is not one of the Bot API") from None
         if not isinstance(result, list):
             raise Cut("an answer that is not one of the Bot API")
+        self._brisk = False
         return result
 
 

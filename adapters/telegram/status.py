@@ -39,6 +39,10 @@ class Status:
             log.warning("telegram_not_ready", reason=reason)
         self._reason = reason
 
+    def stopped(self) -> None:
+        """Nothing more is expected."""
+        self._reason = "stopped"
+
     def health(self) -> Health:
         """For ``/readyz``."""
         if self._reason:

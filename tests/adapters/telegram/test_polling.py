@@ -141,6 +141,18 @@ async def test_failing_polls_are_told_and_tried_until_they_work(
         await until_health(adapter, ready=True)
 
 
+async def test_it_is_ready_at_once_although_nobody_writes(telegram: FakeTelegram) -> None:
+    clock = ManualClock()
+    async with connected(telegram, Notebook(), clock=clock, poll_s=50) as adapter:
+        await until_health(adapter, ready=True)
+        await telegram.refuse_connections()
+        await until_health(adapter, ready=False)
+        await telegram.listen()
+        await clock.advance(1)
+        await until_health(adapter, ready=True)
+    assert clock.monotonic() < 1_010
+
+
 async def test_a_poll_without_an_answer_is_given_up_and_the_connection_made_anew(
     telegram: FakeTelegram, ann: Person
 ) -> None:
