@@ -51,6 +51,9 @@ LATER_VALUES: Mapping[tuple[str, str], str] = {
     ("sandbox.network", "ask"): "commands have no network",
 }
 
+#: The user of the home's own token.
+OWNER = "owner"
+
 #: Model providers that this version can speak to.
 PROVIDERS = ("offline",)
 
@@ -152,7 +155,14 @@ def _http(config: Config) -> Iterator[_Broken]:
         yield _Broken(
             ("adapters.http.tokens",), "two entries have the same token", "give each user a token of their own"
         )
+    rights = {OWNER: frozenset({"admin"})}
     for place, token in enumerate(http.tokens):
+        if rights.setdefault(token.user, frozenset(token.roles)) != frozenset(token.roles):
+            yield _Broken(
+                (f"adapters.http.tokens[{place}].roles",),
+                f"gives {token.user} other roles than elsewhere; rights belong to the person, not to the token",
+                "give the same roles to each token of a user; `owner` is always admin",
+            )
         if not token.token.strip():
             yield _Broken((f"adapters.http.tokens[{place}].token",), "is blank", "put a long random text there")
 
