@@ -74,7 +74,7 @@ def repair(messages: Iterable[Message]) -> list[Message]:
         if isinstance(message, ToolMessage) or _is_empty(message):
             continue
         cleaned = _cleaned(message)
-        if not isinstance(cleaned, AssistantMessage):
+        if not isinstance(cleaned, AssistantMessage) or not cleaned.calls:
             valid.append(cleaned)
             continue
         found = [_answer(answers, call.id, position) for call in cleaned.calls]
@@ -114,11 +114,15 @@ def _is_empty(message: UserMessage | AssistantMessage) -> bool:
 
 
 def _cleaned(message: Message) -> Message:
-    if isinstance(message, AssistantMessage):
-        return AssistantMessage(clean_text(message.text), tuple(_cleaned_call(call) for call in message.calls))
+    """The message as a model may see it; the same object where nothing is wrong, for a history is long."""
+    text = clean_text(message.text)
     if isinstance(message, ToolMessage):
-        return ToolMessage(message.call_id, _clean_name(message.name), clean_text(message.text), message.ok)
-    return UserMessage(clean_text(message.text))
+        return ToolMessage(message.call_id, _clean_name(message.name), text, message.ok)
+    if isinstance(message, AssistantMessage) and message.calls:
+        return AssistantMessage(text, tuple(_cleaned_call(call) for call in message.calls))
+    if text is message.text:
+        return message
+    return AssistantMessage(text) if isinstance(message, AssistantMessage) else UserMessage(text)
 
 
 def _cleaned_call(call: ToolCall) -> ToolCall:

@@ -55,6 +55,8 @@ LATER_VALUES: Mapping[tuple[str, str], str] = {
 #: As BotFather gives them.
 _TELEGRAM_TOKEN = re.compile(r"\d{1,20}:[A-Za-z0-9_-]{1,128}", re.ASCII)
 _TELEGRAM_USER = re.compile(r"\d{1,20}", re.ASCII)
+#: The user of the home's own token.
+OWNER = "owner"
 
 #: Model providers that this version can speak to.
 PROVIDERS = ("offline",)
@@ -157,7 +159,14 @@ def _http(config: Config) -> Iterator[_Broken]:
         yield _Broken(
             ("adapters.http.tokens",), "two entries have the same token", "give each user a token of their own"
         )
+    rights = {OWNER: frozenset({"admin"})}
     for place, token in enumerate(http.tokens):
+        if rights.setdefault(token.user, frozenset(token.roles)) != frozenset(token.roles):
+            yield _Broken(
+                (f"adapters.http.tokens[{place}].roles",),
+                f"gives {token.user} other roles than elsewhere; rights belong to the person, not to the token",
+                "give the same roles to each token of a user; `owner` is always admin",
+            )
         if not token.token.strip():
             yield _Broken((f"adapters.http.tokens[{place}].token",), "is blank", "put a long random text there")
 

@@ -10,7 +10,7 @@ from agent.models.base import AssistantMessage, Message, ToolCall, ToolMessage, 
 from gateway.store import events, messages, turns
 from gateway.store.database import Database
 from gateway.store.events import EventIds
-from gateway.store.messages import CallRow, StoredMessage
+from gateway.store.messages import CallRow, Said
 from gateway.streaming import EventHub
 from gateway.timing import Now
 
@@ -117,10 +117,10 @@ def message_data(turn: str, text: str, *, final: bool) -> dict[str, object]:
     return {"turn": turn, "role": "assistant", "text": text, "final": final}
 
 
-def _message(stored: StoredMessage) -> Message:
+def _message(stored: Said) -> Message:
     if stored.role == "user":
         return UserMessage(stored.text)
     if stored.role == "tool":
-        return ToolMessage(stored.call_id or "", stored.name or "", stored.text, stored.ok)
+        return ToolMessage(stored.call_id or "", stored.name, stored.text, stored.ok)
     calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in stored.calls)
     return AssistantMessage(stored.text, calls)

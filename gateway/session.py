@@ -132,6 +132,7 @@ class Session:
         self._turn: TurnRef | None = None
         self._stop_reason: StopReason | None = None
         self._stop_text = ""
+        self._claiming = False
         self._over = asyncio.Event()
         self._over.set()
 
@@ -154,12 +155,17 @@ class Session:
         return self._pulse.reason
 
     def stop(self, reason: StopReason, text: str = "") -> bool:
-        """Cancel the running turn with everything that it started; False when none runs."""
-        if self._running is None or self._running.done():
+        """Cancel the running turn with everything that it started; False when none runs.
+
+        A turn that is just being begun counts as running: it ends before its first step.
+        """
+        running = self._running is not None and not self._running.done()
+        if not (running or self._claiming):
             return False
         if self._stop_reason is None:
             self._stop_reason, self._stop_text = reason, text
-        self._running.cancel(reason.value)
+        if self._running is not None:
+            self._running.cancel(reason.value)
         return True
 
     async def turn_over(self) -> None:
@@ -168,7 +174,20 @@ class Session:
 
     async def work(self) -> bool:
         """Run the next turn to its end; False when there is none."""
-        claim = await self._services.db.write(self._claim)
+        self._stop_reason, self._stop_text = None, ""
+        self._over.clear()
+        try:
+            return await self._work()
+        finally:
+            self._turn = None
+            self._over.set()
+
+    async def _work(self) -> bool:
+        self._claiming = True
+        try:
+            claim = await self._services.db.write(self._claim)
+        finally:
+            self._claiming = False
         if claim is None:
             return False
         ref = TurnRef(self.key, claim.turn.id)
@@ -208,24 +227,22 @@ class Session:
         return turn
 
     async def _run(self, claim: _Claim, ref: TurnRef) -> None:
-        self._turn, self._stop_reason, self._stop_text = ref, None, ""
-        self._over.clear()
+        self._turn = ref
+        ending = self._stopped() if self._stop_reason is not None else await self._conversation(claim, ref)
+        if ending is not None:
+            await self._end(ref, ending)
+
+    async def _conversation(self, claim: _Claim, ref: TurnRef) -> Ending | None:
         slots = self._services.slots
         activity = TurnActivity(self._pulse, self._services.observer, lambda: slots.waiting(ref.turn))
         activity.touch("turn started")
         self._running = asyncio.create_task(self._converse(claim, ref, activity), name=f"turn-{ref.turn}")
         try:
-            try:
-                ending = await self._ending(self._running)
-            finally:
-                activity.end()
-                slots.leave(ref.turn)
-                self._running = None
-            if ending is not None:
-                await self._end(ref, ending)
+            return await self._ending(self._running)
         finally:
-            self._turn = None
-            self._over.set()
+            activity.end()
+            slots.leave(ref.turn)
+            self._running = None
 
     async def _converse(self, claim: _Claim, ref: TurnRef, activity: TurnActivity) -> Answer:
         services = self._services

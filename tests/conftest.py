@@ -126,11 +126,12 @@ def nothing_left(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if any(name in LASTING for name in request.fixturenames):
         return
     new = _lasting_children(before)
+    found = ", ".join(_described(pid) for pid in new)  # while they live: a killed one has no name any more
     for pid in new:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     if new:
-        pytest.fail(f"child processes were left running: {', '.join(_described(pid) for pid in new)}")
+        pytest.fail(f"child processes were left running: {found}")
 
 
 def children() -> set[int]:

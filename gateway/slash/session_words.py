@@ -20,7 +20,8 @@ async def new(tools: Toolbox, spoken: Spoken) -> str:
         grants.end_session(conn, key, now)
 
     await tools.db.write(unit)
-    return "New conversation. What was said before no longer counts, and grants of this session have ended."
+    said = "New conversation. What was said before no longer counts, and grants of this session have ended."
+    return f"{said} What stood behind /new was not read; say it again." if spoken.rest else said
 
 
 async def stop(tools: Toolbox, spoken: Spoken) -> str:

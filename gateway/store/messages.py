@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.store.codec import Decoders, decode, storable
 from gateway.store.times import from_text, to_text
@@ -14,6 +14,7 @@ from gateway.store.tool_calls import ToolCallRow, unanswered
 
 __all__ = [
     "CallRow",
+    "Said",
     "StoredMessage",
     "ToolCallRow",
     "add_assistant",
@@ -54,7 +55,6 @@ class StoredMessage:
         role: ``user``, ``assistant`` or ``tool``.
         ok: False for a tool's error.
         call_id: of role tool: the call that it answers; ``name`` is that call's tool.
-        calls: of role assistant: what it called, in order.
         final: whether it ended its turn; then ``status`` is ``done``, ``failed`` or ``cancelled``.
     """
 
@@ -68,7 +68,24 @@ class StoredMessage:
     status: str
     at: datetime
     name: str = ""
-    calls: tuple[CallRow, ...] = ()
+
+
+class Said(NamedTuple):
+    """A message as a history needs it: many are read for every turn, so it holds nothing else.
+
+    Attributes:
+        role: ``user``, ``assistant`` or ``tool``.
+        call_id: of role tool: the call that it answers; ``name`` is that call's tool.
+        ok: False for a tool's error.
+        calls: of role assistant: what it called, in order.
+    """
+
+    role: str
+    text: str
+    call_id: str | None
+    ok: bool
+    name: str
+    calls: tuple[CallRow, ...]
 
 
 def add_user(conn: sqlite3.Connection, session: str, turn: str, text: str, now: datetime) -> int:
@@ -124,7 +141,7 @@ def add_final(conn: sqlite3.Connection, session: str, turn: str, text: str, stat
     return cursor.lastrowid or 0
 
 
-def history(conn: sqlite3.Connection, session: str, most: int = HISTORY_MAX) -> list[StoredMessage]:
+def history(conn: sqlite3.Connection, session: str, most: int = HISTORY_MAX) -> list[Said]:
     """The messages that count for the session, oldest first: whole turns, at most about ``most`` messages.
 
     Older turns stay in the store for reading and search; they no longer reach the model.
@@ -142,14 +159,21 @@ def history(conn: sqlite3.Connection, session: str, most: int = HISTORY_MAX) -> 
         (session, start),
     ):
         calls.setdefault(message, []).append(CallRow(*call))
-    rows = conn.execute(f"{_SELECT} WHERE m.session = ?1 AND m.id > ?2 ORDER BY m.id", (session, start))
-    return [_row(values, tuple(calls.get(values[0], ()))) for values in rows]
+    rows = conn.execute(
+        "SELECT m.id, m.role, m.text, m.call_id, m.ok, coalesce(c.name, '') FROM messages m"
+        " LEFT JOIN tool_calls c ON c.id = m.call_id WHERE m.session = ?1 AND m.id > ?2 ORDER BY m.id",
+        (session, start),
+    )
+    return [
+        Said(role, text, call_id, bool(ok), name, tuple(calls.get(id_, ())))
+        for id_, role, text, call_id, ok, name in rows
+    ]
 
 
 def page(conn: sqlite3.Connection, session: str, limit: int, before: int | None = None) -> list[StoredMessage]:
     """The newest ``limit`` messages of people and assistant that have a text, oldest first; with ids below ``before``.
 
-    What was said before the last :func:`gateway.store.sessions.reset` is among them; ``calls`` are left out.
+    What was said before the last :func:`gateway.store.sessions.reset` is among them.
     """
     rows = conn.execute(
         f"{_SELECT} WHERE m.session = ?1 AND m.id < coalesce(?3, 9223372036854775807)"
@@ -175,5 +199,5 @@ def _insert(conn: sqlite3.Connection, session: str, turn: str, role: str, text: 
     return cursor.lastrowid or 0
 
 
-def _row(values: tuple[Any, ...], calls: tuple[CallRow, ...] = ()) -> StoredMessage:
-    return StoredMessage(*decode((*values, calls), _DECODERS))
+def _row(values: tuple[Any, ...]) -> StoredMessage:
+    return StoredMessage(*decode(values, _DECODERS))

@@ -371,6 +371,14 @@ class TestRefusals:
             ("approvals: {mode: off}", "approvals.mode"),
             ("adapters: {http: {tokens: [{token: a, user: a}, {token: a, user: b}]}}", "adapters.http.tokens"),
             ("adapters: {http: {tokens: [{token: ' ', user: a}]}}", "adapters.http.tokens[0].token"),
+            (
+                "adapters: {http: {tokens: [{token: a, user: u}, {token: b, user: u, roles: [viewer]}]}}",
+                "adapters.http.tokens[1].roles",
+            ),
+            (
+                "adapters: {http: {tokens: [{token: a, user: owner, roles: [viewer]}]}}",
+                "adapters.http.tokens[0].roles",
+            ),
             ("model: {provider: openai}", "model.provider"),
         ],
     )

@@ -15,6 +15,7 @@ from adapters.base import TapVerdict
 from adapters.testing import MemoryAdapter
 from agent.control.ports import Role
 from gateway.web.exceptions import WebError
+from tests.gateway.joined import joined
 from tests.gateway.running import PATIENCE_S, Running, running, settings
 
 
@@ -147,3 +148,20 @@ async def test_starts_that_fail_are_no_crashes_of_the_turns_that_wait_for_the_ne
     async with running(home_path) as daemon:
         assert (await daemon.owner.ended())["status"] == "done"
     assert rows(home_path, "SELECT crash_count FROM turns") == [(0,)]
+
+
+async def test_a_stop_right_behind_a_message_stops_it(home_path: Path) -> None:
+    """The message is accepted and its turn is just being begun: nothing of it may run after the stop."""
+    async with joined(home_path) as parts:
+        with parts.locked():
+            said = asyncio.create_task(parts.adapter.say("$ echo ran > ran"))
+            await parts.until(lambda: parts.db.stalled_s() > 0)
+        await said
+        session = parts.core.sessions.get("memory:42")
+        assert session is not None
+        assert session.turn is None, "it is being begun"
+        assert parts.core.sessions.stop("memory:42", "Stopped by the test.")
+        await parts.adapter.until(lambda adapter: bool(adapter.texts()))
+        assert parts.adapter.texts() == ["Stopped by the test."]
+    assert rows(home_path, "SELECT count(*) FROM audit WHERE kind = 'start'") == [(0,)]
+    assert rows(home_path, "SELECT state FROM turns") == [("cancelled",)]
