@@ -11,30 +11,21 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
+from adapters.text.cut_inline import cut_inlines, fit, fitting
 from adapters.text.source import inline_source
 from adapters.text.tree import (
     Block,
-    Bold,
-    Break,
-    Code,
     Fence,
     Heading,
-    Inline,
-    Inlines,
-    Italic,
     Item,
-    Link,
     List,
     Paragraph,
     Quote,
     Rule,
-    Strike,
     Table,
-    Text,
-    inline_text,
     table_as_list,
 )
-from adapters.text.units import best_break, cut_utf16, grapheme_start, utf16_len
+from adapters.text.units import cut_utf16, grapheme_start, utf16_len
 
 #: Units between two blocks: an empty line.
 GAP: Final = 2
@@ -97,7 +88,7 @@ class Cutter:
                 return None, block
         match block:
             case Paragraph() | Heading():
-                head, rest_of_line = _cut_inlines(block.content, room, indent)
+                head, rest_of_line = cut_inlines(block.content, room, indent)
                 if not head:
                     return None, block
                 return (
@@ -148,20 +139,18 @@ class Cutter:
         if not fresh:
             return None, block
         # a row, or the header, is longer than a message
-        as_list = table_as_list(block)
-        return self._part_of_list(as_list, room, indent, fresh=True)
+        return self._part_of_list(table_as_list(block), room, indent, fresh=True)
 
 
 def _cost(block: Block, most: int, indent: int) -> int:  # noqa: PLR0911 - one for each kind
     """Units of a block; some number above ``most`` as soon as it is known to be more."""
     match block:
         case Paragraph() | Heading():
-            _, used, whole = _fit(block.content, most - indent, indent)
+            _, used, whole = fit(block.content, most - indent, indent)
             return used + indent if whole else most + 1
         case Fence():
             frame = _frame(block, indent)
-            fitting = cut_utf16(block.content, most - frame)
-            if fitting < len(block.content):
+            if cut_utf16(block.content, most - frame) < len(block.content):
                 return most + 1
             return frame + utf16_len(block.content) + indent * (block.content.count("\n") + 1)
         case Quote():
@@ -216,7 +205,7 @@ def _fitting_rows(block: Table, room: int, indent: int) -> tuple[int, int]:
 def _cut_fence(block: Fence, room: int, indent: int) -> tuple[Fence | None, Fence | None]:
     """Cut code between lines, after an empty one if one is near; a line longer than a message where it must be."""
     room -= _frame(block, indent)
-    most = _fitting(block.content, room, indent)
+    most = fitting(block.content, room, indent)
     if most <= 0:
         return None, block
     head = block.content[:most]
@@ -230,115 +219,3 @@ def _cut_fence(block: Fence, room: int, indent: int) -> tuple[Fence | None, Fenc
         most = grapheme_start(block.content, most)
         head, rest = block.content[:most], block.content[most:]
     return dataclasses.replace(block, content=head), dataclasses.replace(block, content=rest)
-
-
-def _fitting(text: str, room: int, indent: int) -> int:
-    """How many characters fit where each line after the first is set in."""
-    start, end = 0, cut_utf16(text, room)
-    if not indent:
-        return end
-    while (line_end := text.find("\n", start, end)) >= 0:
-        room -= utf16_len(text[start:line_end]) + 1 + indent
-        if room <= 0:
-            return line_end
-        start = line_end + 1
-        end = start + cut_utf16(text[start : start + room], room)
-    return end
-
-
-def _fit(nodes: Sequence[Inline], room: int, indent: int) -> tuple[int, int, bool]:
-    """How many letters fit, the units that they take, and whether that is all of them."""
-    letters = used = 0
-    for node in nodes:
-        left = room - used
-        frame = _inline_frame(node, indent)
-        if frame > left:
-            return letters, used, False
-        match node:
-            case Text() if node.source:
-                more, cost, whole = len(node.text), 0, True
-            case Text() | Code():
-                more = _fitting(node.text, left - frame, indent)
-                cost = utf16_len(node.text[:more]) + indent * node.text.count("\n", 0, more)
-                whole = more == len(node.text) and frame + cost <= left
-            case Break():
-                more, cost, whole = 1, 0, True
-            case _:
-                more, cost, whole = _fit(node.children, left - frame, indent)
-        letters += more
-        used += frame + cost
-        if not whole:
-            return letters, used, False
-    return letters, used, True
-
-
-def _inline_frame(node: Inline, indent: int) -> int:
-    """Units that a node takes besides its letters."""
-    match node:
-        case Text():
-            return utf16_len(node.source)
-        case Break():
-            return 3 + indent
-        case Code():
-            return 2 * len(node.mark) + 2
-        case Link():
-            return utf16_len(node.href) + utf16_len(node.title) + 8
-        case Bold() | Italic() | Strike():
-            return 2 * len(node.mark)
-
-
-def _cut_inlines(nodes: Inlines, room: int, indent: int) -> tuple[Inlines, Inlines]:
-    """The nodes that fit, cut at the best place, and the rest; white space at the cut is dropped."""
-    most, _, _ = _fit(nodes, room - indent, indent)
-    if most <= 0:
-        return (), nodes
-    head, rest = _cut_at(nodes, best_break(inline_text(nodes, most + 1), most))
-    if not inline_text(head).strip():
-        return (), nodes
-    return head, _without_leading_space(rest)
-
-
-def _cut_at(nodes: Inlines, place: int) -> tuple[Inlines, Inlines]:
-    """The nodes before and after a letter; a node that holds it is cut in two."""
-    for index, node in enumerate(nodes):
-        if place <= 0:
-            return nodes[:index], nodes[index:]
-        before: Inlines
-        after: Inlines
-        match node:
-            case Text() if node.source:
-                size, before, after = len(node.text), (), (node,)
-            case Text() | Code():
-                size = len(node.text)
-                before = (dataclasses.replace(node, text=node.text[:place]),)
-                after = (dataclasses.replace(node, text=node.text[place:]),)
-            case Break():
-                size, before, after = 1, (), (node,)
-            case _:
-                size = len(inline_text(node.children, place + 1))
-                if size > place:
-                    first, second = _cut_at(node.children, place)
-                    before = (dataclasses.replace(node, children=first),) if first else ()
-                    after = (dataclasses.replace(node, children=second),) if second else ()
-        if size > place:
-            return (*nodes[:index], *before), (*after, *nodes[index + 1 :])
-        place -= size
-    return nodes, ()
-
-
-def _without_leading_space(nodes: Inlines) -> Inlines:
-    for index, node in enumerate(nodes):
-        rest = nodes[index + 1 :]
-        if isinstance(node, Break):
-            continue
-        if isinstance(node, (Text, Code)):
-            if isinstance(node, Text) and node.source:
-                return nodes[index:]
-            text = node.text.lstrip()
-            if text:
-                return (dataclasses.replace(node, text=text), *rest)
-            continue
-        children = _without_leading_space(node.children)
-        if children:
-            return (dataclasses.replace(node, children=children), *rest)
-    return ()

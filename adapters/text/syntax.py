@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"://(?:[!#-'+-;=?-Z^_a-z{}~]|\*(?![*\s])|\([!#-'*-;=?-Z^_
 
 @functools.cache
 def parser() -> MarkdownIt:
-    """The parser; it keeps no state between texts."""
+    """The parser; it keeps no state between texts and may serve several threads."""
     markdown = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     markdown.enable(["table", "strikethrough"])
     # escapes and entities stay tokens of their own that know how they were written
@@ -47,6 +47,8 @@ def parser() -> MarkdownIt:
     # targets come out as they were written; a renderer encodes them for its platform
     setattr(markdown, "normalizeLink", _unchanged)  # noqa: B010 - a method that the library means to be replaced
     setattr(markdown, "normalizeLinkText", _unchanged)  # noqa: B010 - likewise
+    # its rules are put in order by the first text, which must not happen in two threads at once
+    markdown.parse("*")
     return markdown
 
 

@@ -103,6 +103,13 @@ def test_emphasis_nested_without_end() -> None:
     assert "".join(rendered("[" * 5000)) == "[" * 5000
 
 
+@pytest.mark.parametrize("depth", [10, 60, 100, 140, 180, 2000])
+def test_images_within_images(depth: int) -> None:
+    """The parser recurses for each; where it gives up, the text is shown as it was written."""
+    chunks = rendered("![word " * depth + "](https://h.test/x)" * depth)
+    assert sum(read(chunk).text.count("word") for chunk in chunks) == depth
+
+
 def test_more_formatted_ranges_than_telegram_keeps_are_spread_over_messages() -> None:
     chunks = rendered(" ".join(f"**b{n}**" for n in range(250)))
     ranges = [len(read(chunk).entities) for chunk in chunks]

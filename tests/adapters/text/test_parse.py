@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 
-from adapters.text import clean, parse, to_source
+from adapters.text import Document, clean, parse, to_source
+from adapters.text.syntax import parser
 from adapters.text.tree import (
     Bold,
     Break,
@@ -101,6 +105,20 @@ def test_a_target_too_long_for_a_link_is_text() -> None:
     assert isinstance(paragraph, Paragraph)
     assert not any(isinstance(node, Link) for node in paragraph.content)
     assert to_source([paragraph]).startswith("[x](http://h/yyy")
+
+
+def test_threads_share_the_parser_from_its_first_text_on() -> None:
+    text = "# T\n\n- **a**\n\n|a|\n|-|\n"
+    expected = parse(text)
+    parser.cache_clear()
+    barrier = threading.Barrier(8)
+
+    def first(_: int) -> Document:
+        barrier.wait()
+        return parse(text)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(document == expected for document in pool.map(first, range(8)))
 
 
 @pytest.mark.parametrize(
