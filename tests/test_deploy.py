@@ -50,12 +50,16 @@ def test_example_has_the_defaults() -> None:
 def test_example_with_its_comments_taken_away_is_valid(tmp_path: Path) -> None:
     secret = tmp_path / "ann"
     secret.write_text("a-long-random-text\n")
-    text = (DEPLOY / "config.example.yaml").read_text().replace("/run/secrets/ann", str(secret))
+    bot = tmp_path / "bot"
+    bot.write_text("123456:abc\n")
+    text = (DEPLOY / "config.example.yaml").read_text()
+    text = text.replace("/run/secrets/ann", str(secret)).replace("/run/secrets/telegram_token", str(bot))
     file = tmp_path / "c.yaml"
     file.write_text(re.sub(r"^(\s+)# ", r"\1", text, flags=re.MULTILINE))
     config = config_loader.load(file, required=True, environ={}).config
     assert config.adapters.http.tokens[0].user == "ann"
     assert config.sandbox.mounts[0].path == "/srv/reports"
+    assert config.adapters.telegram.allowed_users == ("123456789",)
 
 
 class TestUnit:

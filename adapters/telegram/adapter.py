@@ -97,13 +97,13 @@ class TelegramAdapter:
         """
         return await (await self._connected()).send(conversation, part)
 
-    async def edit(self, conversation: Conversation, sent: Sent, part: Part) -> None:
+    async def edit(self, conversation: Conversation, sent: Sent, part: Part) -> None:  # noqa: ARG002
         """Replace the text of a message; an identical text counts as success.
 
         Raises:
             DeliveryError: see its tree.
         """
-        await (await self._connected()).edit(conversation, sent, part)
+        await (await self._connected()).edit(sent, part)
 
     async def show_card(self, conversation: Conversation, card: Card) -> Sent:
         """Show a card with its buttons.
@@ -113,13 +113,13 @@ class TelegramAdapter:
         """
         return await (await self._connected()).show_card(conversation, card)
 
-    async def end_card(self, conversation: Conversation, sent: Sent, card: Card, end: CardEnd) -> None:
+    async def end_card(self, conversation: Conversation, sent: Sent, card: Card, end: CardEnd) -> None:  # noqa: ARG002
         """Take the buttons away and say how it ended.
 
         Raises:
             DeliveryError: see its tree.
         """
-        await (await self._connected()).end_card(conversation, sent, card, end)
+        await (await self._connected()).end_card(sent, card, end)
 
     async def _connected(self) -> Connection:
         """The connection, once the library is loaded.

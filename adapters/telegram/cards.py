@@ -24,7 +24,7 @@ MAX_DATA = 64
 #: Longest line of a card beside the command, in characters: in a message, and in a caption.
 _LINE, _CAPTION_LINE = 400, 110
 
-#: How many lines there can be at most is bounded by this module, so a caption always fits.
+#: What a button carries.
 _DATA = re.compile(r"a:([A-Za-z0-9_-]{1,48}):([^:]{1,40})")
 
 _OUTCOMES = {
@@ -74,14 +74,18 @@ def read_data(data: str) -> tuple[str, str] | None:
 def face(card: Card, end: CardEnd | None = None) -> Face:
     """The card while it is open, or as it ended."""
     command = visible(card.command)
-    block = f"<pre>{_escaped(command)}</pre>"
-    head, tail = _lines(card, end, _LINE)
-    lines = [*head, block, *tail]
-    if _length(command) + sum(_length(_plain(line)) + 1 for line in (*head, *tail)) <= MAX_TEXT:
-        return Face("\n".join(lines))
+    if _fits(card, command):
+        head, tail = _lines(card, end, _LINE)
+        return Face("\n".join([*head, f"<pre>{_escaped(command)}</pre>", *tail]))
     head, tail = _lines(card, end, _CAPTION_LINE)
     note = f"The command has {len(card.command):,} characters. <b>Read all of it in the attached file.</b>"
     return Face("\n".join([*head, note, *tail]), document=command.encode(), name=f"command-{card.code}.txt")
+
+
+def _fits(card: Card, command: str) -> bool:
+    """Whether the command has room in a message; judged by the open card alone, with room for how it will end."""
+    head, tail = _lines(card, None, _LINE)
+    return _length(command) + sum(_length(_plain(line)) + 1 for line in (*head, *tail)) + _LINE + 1 <= MAX_TEXT
 
 
 def _lines(card: Card, end: CardEnd | None, width: int) -> tuple[list[str], list[str]]:

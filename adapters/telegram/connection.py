@@ -107,17 +107,17 @@ class Connection:
         """See :class:`adapters.base.Adapter`."""
         return await self._tracked(self._sending.send(conversation, part), "telegram-send")
 
-    async def edit(self, conversation: Conversation, sent: Sent, part: Part) -> None:
+    async def edit(self, sent: Sent, part: Part) -> None:
         """See :class:`adapters.base.Adapter`."""
-        await self._tracked(self._sending.edit(conversation, sent, part), "telegram-edit")
+        await self._tracked(self._sending.edit(sent, part), "telegram-edit")
 
     async def show_card(self, conversation: Conversation, card: Card) -> Sent:
         """See :class:`adapters.base.Adapter`."""
         return await self._tracked(self._sending.show_card(conversation, card), "telegram-card")
 
-    async def end_card(self, conversation: Conversation, sent: Sent, card: Card, end: CardEnd) -> None:
+    async def end_card(self, sent: Sent, card: Card, end: CardEnd) -> None:
         """See :class:`adapters.base.Adapter`."""
-        await self._tracked(self._sending.end_card(conversation, sent, card, end), "telegram-card-end")
+        await self._tracked(self._sending.end_card(sent, card, end), "telegram-card-end")
 
     async def webhook(self, request: web.Request, webhook: Webhook) -> web.Response:
         """Take one update; 200 only once it is durable, so that the platform sends it again otherwise."""

@@ -6,6 +6,7 @@ one. Bots, and messages on behalf of a chat (anonymous administrators, channels)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ from adapters.base import Attachment, Conversation, ConversationKind, Inbound, S
 from adapters.telegram.cards import read_data
 
 PLATFORM = "telegram"
+
+#: What clients write when somebody opens the chat with a bot for the first time.
+_START = re.compile(r"/start(?:\s.*)?", re.DOTALL)
 
 _KINDS = {
     "private": ConversationKind.DIRECT,
@@ -111,6 +115,8 @@ def _inbound(message: Message, me: Me, require_mention: bool) -> Inbound | None:
         if addressed is False or (require_mention and not addressed):
             return None
         text = _without_name(message, text, me)
+    elif _START.fullmatch(text):
+        text = "/help"
     chat = str(message.chat.id)
     thread = str(message.message_thread_id) if message.is_topic_message and message.message_thread_id else ""
     return Inbound(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -48,35 +49,27 @@ class Sending:
         Raises:
             DeliveryError: see its tree.
         """
-        first: Sent | None = None
-        for text, mode in _bodies(part):
-            message = await self._call(
-                conversation,
-                lambda chat, text=text, mode=mode: self._message(  # type: ignore[misc]
-                    chat, conversation, text, mode
-                ),
-            )
-            first = first or _place(message)
-        if first is None:
-            raise ValueError("a part has at least one body")
-        return first
+        bodies = _bodies(part)
+        message = await self._call(conversation, partial(self._message, conversation, *bodies[0]))
+        for body in bodies[1:]:
+            await self._call(conversation, partial(self._message, conversation, *body))
+        return _place(message)
 
-    async def edit(self, conversation: Conversation, sent: Sent, part: Part) -> None:
+    async def edit(self, sent: Sent, part: Part) -> None:
         """Replace the text of a message.
 
         Raises:
             DeliveryError: see its tree.
         """
         text, mode = _bodies(part)[0]
-        await self._edit(
-            conversation,
-            lambda _: self._bot.edit_message_text(
+        await _edited(
+            self._bot.edit_message_text(
                 text,
                 chat_id=_chat_id(sent.chat),
                 message_id=int(sent.message),
                 parse_mode=mode,
                 link_preview_options=_NO_PREVIEW,
-            ),
+            )
         )
 
     async def show_card(self, conversation: Conversation, card: Card) -> Sent:
@@ -109,7 +102,7 @@ class Sending:
 
         return _place(await self._call(conversation, show))
 
-    async def end_card(self, conversation: Conversation, sent: Sent, card: Card, end: CardEnd) -> None:
+    async def end_card(self, sent: Sent, card: Card, end: CardEnd) -> None:
         """Say how it ended; an edit without buttons takes them away.
 
         Raises:
@@ -117,19 +110,13 @@ class Sending:
         """
         look = face(card, end)
         chat, message = _chat_id(sent.chat), int(sent.message)
-        # what decides between text and caption is how the open card looked
-        if face(card).document is not None:
-            await self._edit(
-                conversation,
-                lambda _: self._bot.edit_message_caption(chat, message, caption=look.html, parse_mode=ParseMode.HTML),
-            )
-            return
-        await self._edit(
-            conversation,
-            lambda _: self._bot.edit_message_text(
+        if look.document is not None:
+            work = self._bot.edit_message_caption(chat, message, caption=look.html, parse_mode=ParseMode.HTML)
+        else:
+            work = self._bot.edit_message_text(
                 look.html, chat, message, parse_mode=ParseMode.HTML, link_preview_options=_NO_PREVIEW
-            ),
-        )
+            )
+        await _edited(work)
 
     async def answer_tap(self, query: str, text: str, dead: Tap | None) -> None:
         """Answer a tap, once. That it came too late is no error: the record decides, the card tells."""
@@ -149,7 +136,7 @@ class Sending:
         """Tell somebody that their message was not taken."""
         place = inbound.conversation
         try:
-            await self._message(_chat_id(place.chat), place, busy_text(receipt), None)
+            await self._message(place, busy_text(receipt), None, _chat_id(place.chat))
         except TelegramError as error:
             log.warning("busy_not_told", error=type(error).__name__)
 
@@ -161,7 +148,7 @@ class Sending:
         """
         await self._bot.set_my_commands([BotCommand(command.name, command.help) for command in commands])
 
-    async def _message(self, chat: int | str, conversation: Conversation, text: str, mode: str | None) -> Message:
+    async def _message(self, conversation: Conversation, text: str, mode: str | None, chat: int | str) -> Message:
         return await self._bot.send_message(
             chat,
             text,
@@ -185,12 +172,14 @@ class Sending:
         except TelegramError as error:
             raise delivery_error(error) from error
 
-    async def _edit(self, conversation: Conversation, call: Callable[[int | str], Awaitable[object]]) -> None:
-        try:
-            await call(_chat_id(conversation.chat))
-        except TelegramError as error:
-            if not not_modified(error):
-                raise delivery_error(error) from error
+
+async def _edited(work: Awaitable[object]) -> None:
+    """Await an edit; that the message looks so already is success."""
+    try:
+        await work
+    except TelegramError as error:
+        if not not_modified(error):
+            raise delivery_error(error) from error
 
 
 def _bodies(part: Part) -> list[tuple[str, str | None]]:

@@ -57,6 +57,12 @@ async def test_in_groups_only_what_names_the_bot(
     assert await seen(telegram, ann) == ([taken] if taken else [])
 
 
+async def test_who_opens_the_chat_is_shown_the_help(telegram: FakeTelegram, ann: Person) -> None:
+    ann.writes("/start")
+    ann.writes("/started?")
+    assert await seen(telegram, ann) == ["/help", "/started?"]
+
+
 async def test_without_the_setting_everything_but_what_is_for_another_bot(
     telegram: FakeTelegram, ann: Person, group: Chat
 ) -> None:
