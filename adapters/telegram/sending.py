@@ -11,12 +11,12 @@ from telegram import Bot, BotCommand, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import ParseMode
 from telegram.error import ChatMigrated, TelegramError
 
-from adapters.base import Card, CardEnd, Conversation, Inbound, Part, Receipt, Sent, Tap
+from adapters.base import Card, CardEnd, Conversation, DeliveryError, Inbound, Part, Receipt, Sent, Tap, Uncertain
 from adapters.telegram.cards import button_data, face
 from adapters.telegram.exceptions import delivery_error, not_modified
 from adapters.telegram.render import HTML
 from adapters.telegram.settings import Command
-from adapters.telegram.wording import LIMIT, REPEATED, busy_text
+from adapters.telegram.wording import EMPTY, LIMIT, REPEATED, busy_text
 from adapters.text import Chunk, split_markdown
 
 log = structlog.get_logger(__name__)
@@ -44,15 +44,18 @@ class Sending:
         self._moved: dict[str, str] = {}
 
     async def send(self, conversation: Conversation, part: Part) -> Sent:
-        """Send a part; several messages only where it was not split before, see :meth:`Adapter.split`.
+        """Send a part; several messages only where it was not split before and has very many formatted pieces.
 
         Raises:
             DeliveryError: see its tree.
         """
         bodies = _bodies(part)
         message = await self._call(conversation, partial(self._message, conversation, *bodies[0]))
-        for body in bodies[1:]:
-            await self._call(conversation, partial(self._message, conversation, *body))
+        try:
+            for body in bodies[1:]:
+                await self._call(conversation, partial(self._message, conversation, *body))
+        except DeliveryError as error:
+            raise Uncertain(f"only the beginning was sent: {error}") from error
         return _place(message)
 
     async def edit(self, sent: Sent, part: Part) -> None:
@@ -188,9 +191,9 @@ def _bodies(part: Part) -> list[tuple[str, str | None]]:
     if part.formatted:
         return [(mark + part.text, None) if part.plain else (mark + part.formatted, ParseMode.HTML)]
     chunks: list[Chunk] = split_markdown(part.text, limit=LIMIT, render=HTML)
-    if part.plain:
+    if part.plain or not chunks:
         if len(chunks) <= 1:
-            return [(mark + part.text, None)]
+            return [(mark + (part.text if part.text.strip() else EMPTY), None)]
         return [(mark + chunk.plain, None) for chunk in chunks]
     return [(mark + chunk.text, ParseMode.HTML) for chunk in chunks]
 

@@ -14,6 +14,10 @@ REPEATED = "🔁 (sent again; you may have it already)\n"
 LIMIT = MAX_TEXT - 64
 
 
+#: Stands for a text without anything to see, which Telegram does not take.
+EMPTY = "(an empty answer)"
+
+
 def busy_text(receipt: Receipt) -> str:
     """For somebody whose message was not taken."""
     return (

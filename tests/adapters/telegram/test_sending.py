@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -111,6 +112,24 @@ class TestText:
     async def test_what_may_be_there_already_is_marked(self, adapter: TelegramAdapter, ann: Person) -> None:
         await adapter.send(to(ann), part("hi", repeated=True))
         assert ann.direct.texts == ["🔁 (sent again; you may have it already)\nhi"]
+
+    async def test_nothing_to_see_is_said_in_words(self, adapter: TelegramAdapter, ann: Person) -> None:
+        await adapter.send(to(ann), part(" \n"))
+        assert ann.direct.texts == ["(an empty answer)"]
+
+    async def test_of_a_part_whose_end_failed_it_is_said_that_it_may_be_there(
+        self, telegram: FakeTelegram, adapter: TelegramAdapter, ann: Person
+    ) -> None:
+        text = "*a* b " * 120  # more formatted pieces than a message may have
+        await adapter.send(to(ann), part(text))
+        assert len(ann.direct.texts) > 1
+        assert ann.direct.texts[0].startswith("a b")
+        before = len(ann.direct.texts)
+        sending = asyncio.create_task(adapter.send(to(ann), part(text)))
+        await ann.direct.until(lambda chat: len(chat.texts) > before)
+        telegram.faults.flood(1)
+        with pytest.raises(Uncertain):
+            await sending
 
     async def test_an_edit_replaces_and_an_identical_one_succeeds(self, adapter: TelegramAdapter, ann: Person) -> None:
         sent = await adapter.send(to(ann), part("one"))
