@@ -41,6 +41,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TEMPORARY = ("root/tmp", "root/dev/shm")
 
 
+#: How often a sum over the limit is counted again at once before a job is killed for it.
+CONFIRMATIONS = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What one sandbox uses.
@@ -80,9 +84,26 @@ class Namespace:
             with self._processes() as (folder, pids):
                 if folder is None:
                     return None
-                return self._sum(folder, pids, enough)
+                usage = self._sum(folder, pids, enough)
+            return usage if usage.memory <= enough else self._confirmed(usage, enough)
         except (FileNotFoundError, ProcessLookupError):
             return None
+
+    def _confirmed(self, usage: Usage, enough: int) -> Usage:
+        """Count again before too much is believed, and take the least.
+
+        Shares are read one process after the other: when one ends in between, what it shared is in its own share, which
+        has been read, and then again in the others', which have grown.
+        """
+        for _ in range(CONFIRMATIONS):
+            with self._processes() as (folder, pids):
+                if folder is None:
+                    return usage
+                again = self._sum(folder, pids, enough)
+            usage = Usage(again.tasks, min(usage.memory, again.memory))
+            if usage.memory <= enough:
+                break
+        return usage
 
     @contextlib.contextmanager
     def _processes(self) -> Iterator[tuple[int | None, list[str]]]:
@@ -112,11 +133,7 @@ class Namespace:
         temporary = self._temporary()
         if resident + temporary <= enough:
             return Usage(tasks, resident + temporary)
-        private = shared = 0
-        for pid in pids:
-            own, common = _proportional(folder, pid)
-            private += own
-            shared += common
+        private, shared = _proportions(folder, pids)
         # A file in /tmp or /dev/shm that is mapped is the same memory seen twice.
         return Usage(tasks, private + max(shared, temporary))
 
@@ -158,6 +175,16 @@ def _stat(folder: int, pid: str) -> tuple[int, int]:
     """Threads and resident bytes of a process (fields 20 and 24 of proc(5) stat); zeros when it is gone or a zombie."""
     fields = _read(folder, f"{pid}/stat").rpartition(b")")[2].split()
     return (int(fields[17]), int(fields[21]) * _PAGE) if fields else (0, 0)
+
+
+def _proportions(folder: int, pids: list[str]) -> tuple[int, int]:
+    """The sums of :func:`_proportional` over several processes."""
+    private = shared = 0
+    for pid in pids:
+        own, common = _proportional(folder, pid)
+        private += own
+        shared += common
+    return private, shared
 
 
 def _proportional(folder: int, pid: str) -> tuple[int, int]:
