@@ -47,7 +47,7 @@ async def load(client: Client, accepted: set[tuple[str, str]], round_: int) -> N
             if not await post(client, session, message_id, text):
                 return
             accepted.add((session, message_id))
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
     async def approve() -> None:
         while True:

@@ -55,6 +55,7 @@ async def test_health_and_metrics_follow_the_connection(telegram: FakeTelegram, 
         body = await until_ready(daemon, 503, "Another program polls")
         assert [reason["part"] for reason in body["reasons"]] == ["telegram"]
         telegram.faults.clear()
+        ann.writes("hello")  # ends the long poll that shows that nobody else polls any more
         await until_ready(daemon, 200)
         async with daemon.web.get(
             f"{daemon.base}/metrics", headers={"Authorization": f"Bearer {daemon.owner.token}"}
