@@ -7,8 +7,7 @@ remembers what it started, a model that plays a script.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.control.clock import Clock, SystemClock
@@ -28,7 +27,7 @@ from agent.models.base import (
     UserMessage,
 )
 
-__all__ = ["HANG", "FakeActivity", "FakeGate", "MemoryJournal", "Pause", "RecordingSink", "ScriptedModel", "calls"]
+__all__ = ["HANG", "FakeGate", "MemoryJournal", "Pause", "RecordingSink", "ScriptedModel", "calls"]
 
 
 class MemoryJournal:
@@ -166,29 +165,6 @@ class RecordingSink:
     def progress(self, text: str) -> None:
         """Keep a line of progress."""
         self.lines.append(text)
-
-
-@dataclass(slots=True)
-class FakeActivity:
-    """Keeps touches and leases; ``held`` are the kinds of the leases open now."""
-
-    touches: list[str] = field(default_factory=list)
-    leases: list[tuple[str, float | None]] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
-
-    def touch(self, reason: str) -> None:
-        """Keep the reason."""
-        self.touches.append(reason)
-
-    @contextmanager
-    def lease(self, kind: str, limit_s: float | None) -> Iterator[None]:
-        """Keep kind and limit, and that it is held."""
-        self.leases.append((kind, limit_s))
-        self.held.append(kind)
-        try:
-            yield
-        finally:
-            self.held.remove(kind)
 
 
 def ran(text: str = "", exit_code: int = 0) -> CommandResult:

@@ -62,10 +62,6 @@ class Access:
         who = self.identify(Sender(platform, id_))
         return None if who is None else who.role
 
-    def has_operator(self) -> bool:
-        """Whether anybody could answer a request that its requester may not."""
-        return any(role >= Role.OPERATOR for people in self._people.values() for role in people.values())
-
 
 def address_of(conversation: Conversation, identity: Identity) -> Address:
     """The session of a message: named ones per person, direct chats per person, groups per thread."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
+from adapters.base import Health
 from agent.control.clock import Clock
 from agent.control.commands import Command, Terminal
 from agent.control.file_commands import file_commands
@@ -29,14 +29,6 @@ log = structlog.get_logger(__name__)
 
 #: How often a host without a working engine is tried again, so that readiness tells the truth.
 PROBE_EVERY_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class PartHealth:
-    """The state of one part for ``/readyz``."""
-
-    ready: bool
-    reason: str = ""
 
 
 class EngineWatch:
@@ -67,11 +59,11 @@ class EngineWatch:
                 self._problem = ""
             await self._clock.sleep(PROBE_EVERY_S)
 
-    def health(self) -> PartHealth:
+    def health(self) -> Health:
         """Not ready only where the owner requires an engine."""
         if self._required and self._problem:
-            return PartHealth(False, self._problem)
-        return PartHealth(True)
+            return Health(False, self._problem)
+        return Health(True)
 
     def close(self) -> None:
         """Let the engine's worker threads end."""

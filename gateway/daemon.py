@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from adapters.base import Adapter
+from adapters.base import Adapter, Health
 from adapters.http.adapter import HttpAdapter
 from agent.control.clock import Clock, SystemClock
 from agent.control.ports import Role
@@ -22,7 +22,6 @@ from agent.control.redact import Redactor
 from gateway import platforms
 from gateway.access import Access
 from gateway.config import Config
-from gateway.control_layer import PartHealth
 from gateway.home import Home
 from gateway.metrics import LoopLag, Metrics
 from gateway.parts import Core, Ground, build_core, people_of
@@ -333,10 +332,10 @@ def _mark_work(conn: sqlite3.Connection, *, under_way: bool) -> None:
     meta.put(conn, "running", "1" if under_way else "0")
 
 
-def _store_health(db: Database) -> PartHealth:
+def _store_health(db: Database) -> Health:
     if db.healthy:
-        return PartHealth(True)
-    return PartHealth(False, "The database does not take writes. Check disk space and what else has it open.")
+        return Health(True)
+    return Health(False, "The database does not take writes. Check disk space and what else has it open.")
 
 
 def _print(line: str) -> None:

@@ -109,10 +109,6 @@ class Grants:
             lambda conn: self._trail.append(conn, kind="grant", request_id=row.request_id, body=body, now=now)
         )
 
-    async def of_caller(self, caller: Caller) -> list[Grant]:
-        """Grants that count for ``caller`` in its session, for listing."""
-        return list(await self.candidates(caller))
-
     async def revoke(self, grant_id: str, by: str, *, session: str | None = None) -> bool:
         """End a grant; ``session`` limits it to that session's own (permanent ones then stay). False when unknown."""
         now = self._clock.now()

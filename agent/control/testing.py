@@ -167,7 +167,7 @@ class RecordingActivity:
     """Keeps touches and leases."""
 
     touches: list[str] = field(default_factory=list)
-    open_leases: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
     leases: list[tuple[str, float | None]] = field(default_factory=list)
 
     def touch(self, reason: str) -> None:
@@ -178,11 +178,11 @@ class RecordingActivity:
     def lease(self, kind: str, limit_s: float | None) -> Iterator[None]:
         """See :class:`agent.control.ports.Activity`."""
         self.leases.append((kind, limit_s))
-        self.open_leases.append(kind)
+        self.held.append(kind)
         try:
             yield
         finally:
-            self.open_leases.remove(kind)
+            self.held.remove(kind)
 
 
 @dataclass

@@ -48,7 +48,7 @@ async def grants(tools: Toolbox, spoken: Spoken) -> str:
         return f"Grant {words[1]} has ended." if gone else f"There is no grant {words[1]} that you may revoke."
     if words:
         return "Say it as: /grants or /grants revoke ID"
-    standing = await tools.grants.of_caller(spoken.caller)
+    standing = await tools.grants.candidates(spoken.caller)
     if not standing:
         return "No grants. Every command that could hurt is asked about."
     return "\n".join(["Grants that count here:", *map(_line, standing)])

@@ -10,8 +10,9 @@ from pathlib import Path
 from agent.budget import IterationBudget
 from agent.control.clock import ManualClock
 from agent.control.ports import Caller, Role
+from agent.control.testing import RecordingActivity
 from agent.models.base import Message, Model, ToolSpec, UserMessage
-from agent.testing import FakeActivity, FakeGate, MemoryJournal, RecordingSink, ScriptedModel
+from agent.testing import FakeGate, MemoryJournal, RecordingSink, ScriptedModel
 from agent.tools.files import file_tools
 from agent.tools.registry import Invocation, Registry, Tool, ToolResult
 from agent.tools.terminal import terminal_tool
@@ -37,7 +38,7 @@ class Turn:
     journal: MemoryJournal = field(default_factory=lambda: MemoryJournal([UserMessage("do it")]))
     gate: FakeGate = field(default_factory=FakeGate)
     sink: RecordingSink = field(default_factory=RecordingSink)
-    activity: FakeActivity = field(default_factory=FakeActivity)
+    activity: RecordingActivity = field(default_factory=RecordingActivity)
     clock: ManualClock = field(default_factory=ManualClock)
     more_tools: Iterable[Tool] = ()
     budget: IterationBudget = field(default_factory=lambda: IterationBudget(90))

@@ -116,11 +116,6 @@ def end_of_part(source: str, start: int) -> int:
     return _Lexer(source, Shared()).skip_quoted(start)
 
 
-def end_of_double(source: str, start: int) -> int:
-    """Index after the quote that closes a double-quoted string whose text begins at ``start``."""
-    return _Lexer(source, Shared()).double(start)
-
-
 class _Lexer(Scanner):
     """Scans one list of commands; substitutions in it are scanned by further ones."""
 

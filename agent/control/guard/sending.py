@@ -6,7 +6,7 @@ import re
 
 from agent.control.guard.command import Command
 from agent.control.guard.expressions import Expression
-from agent.control.guard.marks import GATEWAY, OUTPUT, REMOTE, SECRET, has_gap, has_mark
+from agent.control.guard.marks import GATEWAY, OUTPUT, SECRET
 
 _LOOPBACK = Expression(
     r"^(?:\w+://)?(?:[^@/\s]*@)?(?:localhost|127(?:\.\d+){0,3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost"
@@ -302,8 +302,3 @@ _SENDERS = {
     "termbin": _always,
     "ffsend": _always,
 }
-
-
-def remote_in(text: str) -> bool:
-    """Whether fetched content stands in a word."""
-    return REMOTE in text and has_gap(text) and has_mark(text)

@@ -50,9 +50,11 @@ async def test_a_timeout_ends_its_block_when_the_time_has_passed() -> None:
 
 async def test_a_timeout_whose_block_ended_earlier_does_nothing() -> None:
     clock = ManualClock()
+    before = clock.monotonic()
     async with clock.timeout(5):
         pass
     await clock.advance(10)
+    assert clock.monotonic() == pytest.approx(before + 10)
 
 
 async def test_the_wall_moves_alone_when_it_is_stepped() -> None:

@@ -291,7 +291,7 @@ async def test_cancelling_a_run_records_its_outcome(bench: Bench) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert bench.decisions.kinds("r1") == ["decision", "start", "outcome"]
-    assert bench.activity.open_leases == []
+    assert bench.activity.held == []
 
 
 async def test_cancelling_an_open_request_runs_nothing(bench: Bench) -> None:

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from agent.control.request import CommandResult, CommandStatus
+from agent.control.testing import RecordingActivity
 from agent.exceptions import ToolArgumentsInvalid
-from agent.testing import FakeActivity, FakeGate, ran
+from agent.testing import FakeGate, ran
 from agent.tools.arguments import parse_arguments
 from agent.tools.files import file_tools
 from agent.tools.registry import Invocation, ToolResult
@@ -20,7 +21,7 @@ async def at_once() -> None:
 async def call(gate: FakeGate, name: str, **arguments: object) -> ToolResult:
     tool = next(tool for tool in file_tools(gate) if tool.spec.name == name)
     parsed = parse_arguments(tool, json.dumps(arguments))
-    return await tool.handler(Invocation("call_1", CALLER, parsed, FakeActivity(), at_once))
+    return await tool.handler(Invocation("call_1", CALLER, parsed, RecordingActivity(), at_once))
 
 
 @pytest.mark.parametrize(

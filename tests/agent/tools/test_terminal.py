@@ -5,8 +5,9 @@ import json
 import pytest
 
 from agent.control.request import CommandResult, CommandStatus
+from agent.control.testing import RecordingActivity
 from agent.exceptions import ToolArgumentsInvalid
-from agent.testing import FakeActivity, FakeGate, ran
+from agent.testing import FakeGate, ran
 from agent.tools.arguments import parse_arguments
 from agent.tools.registry import Invocation, Tool, ToolResult
 from agent.tools.terminal import MAX_SCRIPT_BYTES, terminal_tool
@@ -19,7 +20,7 @@ async def at_once() -> None:
 
 async def call(tool: Tool, **arguments: object) -> ToolResult:
     parsed = parse_arguments(tool, json.dumps(arguments))
-    return await tool.handler(Invocation("call_1", CALLER, parsed, FakeActivity(), at_once))
+    return await tool.handler(Invocation("call_1", CALLER, parsed, RecordingActivity(), at_once))
 
 
 class TestRequest:
